@@ -1,0 +1,65 @@
+# Two commands do all the set-up themselves: `make demo` and `make test`.
+# PYTHON picks the interpreter for the virtual environment (3.11 to 3.13).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   install into $(VENV) and solve a mixed backlog by every method"
+	@echo "make test   install everything, then lint, types and all tests"
+	@echo "make lint   ruff and mypy --strict"
+	@echo "make bench  all benchmarks (about ten minutes); results in benchmarks/results"
+	@echo "make clean  remove $(VENV), caches and demo output"
+
+# Stamps remember what is installed, so that nothing is installed twice.
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info[:2] <= (3, 13); \
+	  print("== Python", sys.version.split()[0]); \
+	  sys.exit(0 if ok else "sortedf needs Python 3.11 to 3.13: run make PYTHON=python3.12 ...")'
+	@echo "== creating the virtual environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/demo.stamp: $(VENV)/python.stamp pyproject.toml
+	@echo "== installing sortedf with plots into $(VENV)"
+	@$(BIN)/python -m pip install --quiet -e '.[plot]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
+	@echo "== installing the test tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet -e '.[plot,parquet,dev]'
+	@touch $@
+
+demo: $(VENV)/demo.stamp
+	@mkdir -p demo
+	@echo "== a backlog of 500 requests: 80 % chat, 20 % long documents"
+	@$(BIN)/sortedf generate mix --n 500 --long-share 0.2 --seed 1 -o demo/mix.csv
+	@echo "== every method on it, with a certified gap (the first run compiles for some seconds)"
+	@$(BIN)/sortedf compare demo/mix.csv --kv-budget 16492 --plot demo/completions.png
+	@echo "== the best schedule, checked independently"
+	@$(BIN)/sortedf solve demo/mix.csv --kv-budget 16492 -o demo/schedule.json --plot demo/schedule.png
+	@$(BIN)/sortedf check demo/mix.csv demo/schedule.json --kv-budget 16492
+	@echo "== pictures: demo/completions.png, demo/schedule.png"
+
+lint: $(VENV)/dev.stamp
+	@echo "== ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "== mypy --strict"
+	@$(BIN)/mypy
+
+test: lint
+	@echo "== tests"
+	@$(BIN)/python -m pytest
+	@echo "== kernel tests without JIT"
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernel
+
+bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Relaxations and lower bounds; builds on `sortedf` only."""

@@ -1,0 +1,1 @@
+"""Policies, simulator and engine; builds on `sortedf` and `lp`."""

@@ -1,0 +1,95 @@
+"""Checking array arguments once, where they enter the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MAX_TOKENS = 2**31 - 1
+"""Largest length or budget, in tokens: a volume of two such numbers fits 64 bits."""
+
+MAX_STEP = 2**53
+"""Largest arrival or start, in steps: exact as a float, and far from overflow."""
+
+
+def frozen_ints(
+    name: str, values: ArrayLike, *, minimum: int, maximum: int
+) -> NDArray[np.int64]:
+    """Copy `values` into a read-only, one-dimensional int64 array.
+
+    Floats are accepted where they are whole numbers, booleans and strings are not.
+
+    Raises
+    ------
+    TypeError
+        If the values are not numbers.
+    ValueError
+        If the array is not one-dimensional, or an entry is not an integer from
+        `minimum` to `maximum`; the message names the first such entry.
+    """
+    try:
+        raw = np.asarray(values)
+    except ValueError:  # numpy refuses rows of unequal length
+        raise ValueError(
+            f"{name} must be a one-dimensional array of integers."
+        ) from None
+    if raw.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional but has shape {raw.shape}.")
+    if raw.size == 0:
+        return _lock(np.empty(0, dtype=np.int64))
+    if raw.dtype.kind == "O":  # Python integers beyond 64 bits, or None, or a mixture
+        _refuse_objects(name, raw, minimum, maximum)
+    if raw.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold integers but has dtype {raw.dtype}.")
+    bad = (raw < minimum) | (raw > maximum)
+    if raw.dtype.kind == "f":
+        bad |= ~np.isfinite(raw)
+        bad |= np.floor(raw) != raw
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(_entry_message(name, i, raw[i], minimum, maximum))
+    return _lock(raw.astype(np.int64))
+
+
+def checked_int(name: str, value: object, *, minimum: int, maximum: int) -> int:
+    """Return `value` as int, or raise as `frozen_ints` does."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be an integer but is {value!r}.")
+    if not minimum <= value <= maximum or value != int(value):
+        raise ValueError(
+            f"{name} = {value} but must be an integer from {minimum} to {maximum}."
+        )
+    return int(value)
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Sum of int64 values as a Python integer, without overflow.
+
+    The high and low halves are summed apart: with fewer than 2**31 entries neither
+    sum leaves 64 bits.
+    """
+    high = int(np.sum(values >> 32, dtype=np.int64))
+    low = int(np.sum(values & 0xFFFFFFFF, dtype=np.int64))
+    return (high << 32) + low
+
+
+def _lock(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array.flags.writeable = False
+    return array
+
+
+def _refuse_objects(name: str, raw: NDArray[np.object_], low: int, high: int) -> None:
+    for i, value in enumerate(raw):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name}[{i}] = {value!r} but must be an integer.")
+        if not low <= value <= high:
+            raise ValueError(_entry_message(name, i, value, low, high))
+    raise TypeError(f"{name} must hold integers but has dtype object.")
+
+
+def _entry_message(name: str, i: int, value: object, low: int, high: int) -> str:
+    return f"{name}[{i}] = {value} but must be an integer from {low} to {high}."

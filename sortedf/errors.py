@@ -1,0 +1,41 @@
+"""The few exceptions of the package, named after what went wrong.
+
+Plain misuse raises `ValueError` or `TypeError`; the classes here carry more than a
+message and are caught by the command line, which turns each into one line and exit
+code 2.
+"""
+
+from __future__ import annotations
+
+
+class SortedfError(Exception):
+    """Base of the package's own exceptions."""
+
+
+class OversizeError(SortedfError, ValueError):
+    """Some requests can never run, however long they wait.
+
+    Attributes
+    ----------
+    request_ids : tuple of int
+        Every request that can never run, in ascending order.
+    """
+
+    def __init__(self, message: str, request_ids: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.request_ids = request_ids
+
+    def __reduce__(self) -> tuple[type[OversizeError], tuple[str, tuple[int, ...]]]:
+        return OversizeError, (str(self), self.request_ids)
+
+
+class TraceError(SortedfError, ValueError):
+    """A trace or schedule file cannot be read; the message names file and line."""
+
+
+class TooLargeError(SortedfError, ValueError):
+    """A method would need more memory than is sensible; the message names another."""
+
+
+class MissingExtraError(SortedfError, ImportError):
+    """An optional dependency is missing; the message names the extra to install."""

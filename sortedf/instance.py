@@ -1,0 +1,202 @@
+"""The problem: requests, a KV budget, and the memory convention.
+
+The memory convention, stated here and nowhere else. A request with prompt `s` and
+answer `o` that starts in step `p` (`p >= a`, its arrival) runs without preemption in
+the steps `p + 1, ..., p + o`. In step `p + j` it makes its `j`-th token and holds
+`s + j` tokens of KV, the token made in that step included. It completes in step
+`C = p + o`, and from step `C + 1` on it holds nothing. In every step `t`,
+
+    sum of (s_i + t - p_i) over requests i with p_i < t <= C_i   <=   M.
+
+With blocks of `B` tokens, `s_i + t - p_i` is rounded up and `M` down to multiples of
+`B`. What a running request holds never shrinks, so usage falls at completions only,
+and it is enough to look at the steps `t = C_i`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.arrays import MAX_STEP, MAX_TOKENS, checked_int, frozen_ints
+from sortedf.engine_model import EngineModel
+from sortedf.errors import OversizeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """Requests that share one KV budget. Checked once, then read-only.
+
+    Parameters
+    ----------
+    prefill : array_like of int, shape (n,)
+        Prompt lengths `s`, in tokens, at least 1.
+    decode : array_like of int, shape (n,)
+        Answer lengths `o`, in tokens, at least 1.
+    kv_budget : int
+        `M`: how many tokens of KV the engine can hold.
+    arrival : array_like of int, shape (n,), optional
+        First step after which a request may run, `a`; 0 for all (a backlog) if left
+        out.
+    engine : EngineModel
+        Block size and caps of a step; the papers' model if left out.
+
+    Raises
+    ------
+    OversizeError
+        If a request can never run: `s + o` above the budget (in whole blocks), or `s`
+        above the engine's `max_batched_tokens`.
+    ValueError, TypeError
+        If an entry is out of range or no integer; the message names it.
+
+    Examples
+    --------
+    >>> inst = Instance(prefill=[3, 1], decode=[2, 4], kv_budget=8)
+    >>> inst.num_requests, inst.peak.tolist()
+    (2, [5, 5])
+    """
+
+    prefill: NDArray[np.int64]
+    decode: NDArray[np.int64]
+    kv_budget: int
+    arrival: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
+    engine: EngineModel = field(default_factory=EngineModel)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        budget = checked_int("kv_budget", self.kv_budget, minimum=1, maximum=MAX_TOKENS)
+        put(self, "kv_budget", budget)
+        if not isinstance(self.engine, EngineModel):
+            raise TypeError(f"engine must be an EngineModel but is {self.engine!r}.")
+        for name in ("prefill", "decode"):
+            values = frozen_ints(
+                name, getattr(self, name), minimum=1, maximum=MAX_TOKENS
+            )
+            put(self, name, values)
+        arrival = np.zeros(len(self.prefill)) if self.arrival is None else self.arrival
+        put(
+            self,
+            "arrival",
+            frozen_ints("arrival", arrival, minimum=0, maximum=MAX_STEP),
+        )
+        for name in ("decode", "arrival"):
+            if len(getattr(self, name)) != len(self.prefill):
+                raise ValueError(
+                    f"{name} has {len(getattr(self, name))} entries but prefill has "
+                    f"{len(self.prefill)}; they must be equally long."
+                )
+        self._refuse_oversize()
+
+    def __reduce__(self) -> tuple[type[Instance], tuple[Any, ...]]:
+        # Plain pickling would give back writeable, unchecked arrays.
+        fields = (self.prefill, self.decode, self.kv_budget, self.arrival, self.engine)
+        return Instance, fields
+
+    def __repr__(self) -> str:
+        online = "" if self.is_backlog else f", last arrival {int(self.arrival.max())}"
+        engine = "" if self.engine == EngineModel() else f", {self.engine}"
+        return (
+            f"Instance({self.num_requests} requests, kv_budget={self.kv_budget}"
+            f"{online}{engine})"
+        )
+
+    @property
+    def num_requests(self) -> int:
+        """`n`; request ids are 0 to n - 1."""
+        return len(self.prefill)
+
+    @property
+    def is_backlog(self) -> bool:
+        """Whether every request is there at step 0."""
+        return not self.arrival.any()
+
+    @property
+    def usable_kv(self) -> int:
+        """The budget in whole blocks, in tokens."""
+        return self.engine.round_down(self.kv_budget)
+
+    @property
+    def peak(self) -> NDArray[np.int64]:
+        """Most KV that each request ever holds: `s + o` in whole blocks."""
+        return peak_kv_of(self.prefill, self.decode, self.engine.block_size)
+
+    def subset(self, ids: Sequence[int] | NDArray[np.int64]) -> Instance:
+        """Only the requests `ids`, renumbered in the order given."""
+        keep = np.asarray(ids, dtype=np.int64)
+        return replace(
+            self,
+            prefill=self.prefill[keep],
+            decode=self.decode[keep],
+            arrival=self.arrival[keep],
+        )
+
+    def replace(self, **changes: Any) -> Instance:
+        """Copy with some fields changed, checked again."""
+        return replace(self, **changes)
+
+    def _refuse_oversize(self) -> None:
+        ids = oversize_ids(self.prefill, self.decode, self.kv_budget, self.engine)
+        if len(ids):
+            rows = [
+                (int(i), int(self.prefill[i]), int(self.decode[i])) for i in ids[:5]
+            ]
+            message = oversize_message(
+                "request",
+                rows,
+                len(ids),
+                len(self.prefill),
+                self.kv_budget,
+                self.engine,
+            )
+            raise OversizeError(message, tuple(ids.tolist()))
+
+
+def peak_kv_of(
+    prefill: NDArray[np.int64], decode: NDArray[np.int64], block_size: int
+) -> NDArray[np.int64]:
+    """`s + o` rounded up to whole blocks, in tokens; shape (n,)."""
+    return -(-(prefill + decode) // block_size) * block_size
+
+
+def oversize_ids(
+    prefill: NDArray[np.int64],
+    decode: NDArray[np.int64],
+    kv_budget: int,
+    engine: EngineModel,
+) -> NDArray[np.int64]:
+    """Ids of the requests that can never run, ascending."""
+    peak = peak_kv_of(prefill, decode, engine.block_size)
+    too_large = peak > engine.round_down(kv_budget)
+    too_large |= prefill > engine.tokens_cap
+    return np.flatnonzero(too_large)
+
+
+def oversize_message(
+    unit: str,
+    rows: Sequence[tuple[int, int, int]],
+    count: int,
+    total: int,
+    kv_budget: int,
+    engine: EngineModel,
+) -> str:
+    """Say in one line which requests can never run: count, the first five, the cure.
+
+    `rows` holds (number, s, o) of the first few, `unit` what the number counts.
+    """
+    named = "; ".join(
+        f"{unit} {i} (s={s}, o={o}, needs {engine.round_up(s + o)})" for i, s, o in rows
+    )
+    more = ", ..." if count > len(rows) else ""
+    caps = f"kv_budget={kv_budget}"
+    if engine.block_size > 1:
+        caps += f" in blocks of {engine.block_size}"
+    if engine.max_batched_tokens is not None:
+        caps += f" and max_batched_tokens={engine.max_batched_tokens}"
+    return f"{count} of {total} requests can never run with {caps}: {named}{more}"
