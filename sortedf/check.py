@@ -103,9 +103,11 @@ def check(instance: Instance, start: Schedule | ArrayLike) -> CheckReport:
     Examples
     --------
     >>> from sortedf import Instance, check
-    >>> inst = Instance(prefill=[3, 1], decode=[2, 4], kv_budget=8)
-    >>> check(inst, [0, 2]).feasible, check(inst, [0, 0]).violations[0].value
-    (True, 8)
+    >>> inst = Instance(prefill=[3, 1], decode=[2, 4], kv_budget=7)
+    >>> check(inst, [0, 2]).feasible
+    True
+    >>> print(check(inst, [0, 0]).violations[0])
+    step 2: 8 KV tokens held, kv_budget is 7
     """
     if isinstance(start, Schedule):
         start = start.start
@@ -117,10 +119,9 @@ def check(instance: Instance, start: Schedule | ArrayLike) -> CheckReport:
     for i, (begin, earliest) in enumerate(zip(p, a, strict=True)):
         if begin < earliest:
             found.append(Violation("arrival", i, begin, earliest))
-    budget = (
-        instance.kv_budget // instance.engine.block_size * instance.engine.block_size
-    )
-    for step, used in _kv_at_completions(s, o, p, instance.engine.block_size):
+    block = instance.engine.block_size
+    budget = instance.kv_budget // block * block
+    for step, used in _kv_at_completions(s, o, p, block):
         peak = max(peak, used)
         if used > budget:
             found.append(Violation("kv_budget", step, used, budget))

@@ -66,7 +66,7 @@ class Instance:
     prefill: NDArray[np.int64]
     decode: NDArray[np.int64]
     kv_budget: int
-    arrival: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
+    arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     engine: EngineModel = field(default_factory=EngineModel)
 
     def __post_init__(self) -> None:
@@ -81,11 +81,8 @@ class Instance:
             )
             put(self, name, values)
         arrival = np.zeros(len(self.prefill)) if self.arrival is None else self.arrival
-        put(
-            self,
-            "arrival",
-            frozen_ints("arrival", arrival, minimum=0, maximum=MAX_STEP),
-        )
+        arrival = frozen_ints("arrival", arrival, minimum=0, maximum=MAX_STEP)
+        put(self, "arrival", arrival)
         for name in ("decode", "arrival"):
             if len(getattr(self, name)) != len(self.prefill):
                 raise ValueError(
@@ -144,16 +141,10 @@ class Instance:
     def _refuse_oversize(self) -> None:
         ids = oversize_ids(self.prefill, self.decode, self.kv_budget, self.engine)
         if len(ids):
-            rows = [
-                (int(i), int(self.prefill[i]), int(self.decode[i])) for i in ids[:5]
-            ]
+            s, o = self.prefill, self.decode
+            rows = [(int(i), int(s[i]), int(o[i])) for i in ids[:5]]
             message = oversize_message(
-                "request",
-                rows,
-                len(ids),
-                len(self.prefill),
-                self.kv_budget,
-                self.engine,
+                "request", rows, len(ids), len(s), self.kv_budget, self.engine
             )
             raise OversizeError(message, tuple(ids.tolist()))
 
