@@ -4,6 +4,7 @@ from sortedf.check import CheckReport, check
 from sortedf.engine_model import EngineModel
 from sortedf.errors import OversizeError, SortedfError, TraceError
 from sortedf.instance import Instance
+from sortedf.placement import place
 from sortedf.schedule import Schedule
 
 __version__ = "0.1.0"
@@ -17,4 +18,5 @@ __all__ = [
     "SortedfError",
     "TraceError",
     "check",
+    "place",
 ]

@@ -1,0 +1,44 @@
+"""Instances for hypothesis: small, tight and varied, arrivals and engine caps too."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from sortedf import EngineModel, Instance
+
+PAPER_MODEL = st.just(EngineModel())
+
+
+@st.composite
+def engines(draw: st.DrawFn) -> EngineModel:
+    return EngineModel(
+        block_size=draw(st.sampled_from([1, 1, 2, 3, 4, 7])),
+        max_num_seqs=draw(st.none() | st.integers(1, 6)),
+        max_batched_tokens=draw(st.none() | st.integers(12, 40)),
+    )
+
+
+@st.composite
+def instances(
+    draw: st.DrawFn,
+    *,
+    min_requests: int = 1,
+    max_requests: int = 12,
+    max_length: int = 12,
+    arrivals: bool = True,
+    engine: st.SearchStrategy[EngineModel] = PAPER_MODEL,
+) -> Instance:
+    """Draw an instance whose budget is between its largest request and all together."""
+    n = draw(st.integers(min_requests, max_requests))
+    length = st.integers(1, max_length)
+    prefill = draw(st.lists(length, min_size=n, max_size=n))
+    decode = draw(st.lists(length, min_size=n, max_size=n))
+    late = st.integers(0, 3 * max_length)
+    arrival = [0] * n
+    if arrivals and draw(st.booleans()):
+        arrival = draw(st.lists(late, min_size=n, max_size=n))
+    model = draw(engine)
+    peaks = [model.round_up(s + o) for s, o in zip(prefill, decode, strict=True)]
+    smallest, largest = max(peaks), sum(peaks) + model.block_size
+    budget = draw(st.integers(smallest, min(largest, 4 * smallest)))
+    return Instance(prefill, decode, budget, arrival, model)
