@@ -1,0 +1,71 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sortedf.errors import SortedfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class OutputError(SortedfError, ValueError):
+    """An output file cannot be written; the message names path and reason."""
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path in the same folder that becomes `path` on success.
+
+    The temporary file has the suffix of `path`. On any exception it is removed, and
+    what was at `path` before stays as it was. What is no regular file (a pipe, a
+    device such as /dev/stdout) is written to directly.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
+    shown = os.fsdecode(path)
+    if "\0" in shown:
+        raise OutputError(f"{shown!r} cannot be written: it is no file name.")
+    try:
+        # A link keeps pointing where it did: its target is replaced, not the link.
+        target = Path(os.path.realpath(shown))
+        if target.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        if target.exists() and not target.is_file():
+            yield target
+            return
+        temporary = _create_beside(target)
+        try:
+            yield temporary
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+    except FileNotFoundError as error:
+        reason = f"the folder {target.parent} does not exist"
+        if target.parent.is_dir():
+            reason = str(error.strerror)
+        raise OutputError(f"{shown} cannot be written: {reason}.") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{shown} cannot be written: {reason}.") from error
+
+
+def _create_beside(target: Path) -> Path:
+    """Create an empty file in the folder of `target`, with the mode it will have."""
+    temporary = target.with_name(f".tmp-{secrets.token_hex(8)}{target.suffix}")
+    # Not by tempfile, whose files nobody else may read: the umask decides here.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    if target.exists():
+        shutil.copymode(target, temporary)
+    return temporary

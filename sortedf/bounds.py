@@ -1,0 +1,146 @@
+"""Proven lower bounds on TEL, and the table that `bound` chooses from."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sortedf.arrays import exact_sum
+from sortedf.registry import lookup, register
+from sortedf.volume import volume, volume_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sortedf.instance import Instance
+
+BOUNDS: dict[str, Callable[[Instance], int]] = {}
+"""Lower bounds by name: functions of an instance that return an integer."""
+
+SCALE = 2**40
+"""Fixed-point scale of one request's share; each is rounded down once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound on the TEL of every feasible schedule of an instance.
+
+    Attributes
+    ----------
+    value : int
+        In steps.
+    method : str
+    runtime_s : float
+    """
+
+    value: int
+    method: str
+    runtime_s: float
+
+
+def bound(instance: Instance, method: str = "auto") -> Bound:
+    """Prove a lower bound on the TEL of every feasible schedule.
+
+    Parameters
+    ----------
+    instance : Instance
+    method : str
+        A name in `BOUNDS`, or "auto".
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown; the message lists the known ones.
+
+    Examples
+    --------
+    >>> from sortedf import Instance, bound
+    >>> bound(Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10)).value
+    7
+    """
+    began = time.perf_counter()
+    name = "fluid" if method == "auto" else method
+    value = lookup(BOUNDS, "bound", name)(instance)
+    return Bound(value, name, time.perf_counter() - began)
+
+
+def bound_or_none(instance: Instance, method: str) -> Bound | None:
+    """`bound`, or None where the method is "none"."""
+    return None if method == "none" else bound(instance, method)
+
+
+@register(BOUNDS, "bound", "fluid")
+def fluid(instance: Instance) -> int:
+    """Fluid bound: KV as one machine of speed `M`, requests as divisible work `v`.
+
+    Let a feasible schedule use `u_i(t)` KV for request `i` in step `t`, spread evenly
+    over the time `(t - 1, t]`. Its volume-weighted middle is
+    `B_i = p_i + moment_i / (2 v_i)`, so with `e_i = moment_i / (2 v_i)` fixed by the
+    lengths alone, `C_i - a_i = B_i + (o_i - e_i) - a_i`. It remains to bound the sum of
+    the `B_i` from below.
+
+    As `sum_i u_i(t) <= M`, and nothing runs before its arrival, the `u_i` are a
+    feasible flow of the relaxation that may split and interrupt work: minimise
+    `sum_i (1 / v_i) * integral of t u_i(t) dt`, with `M` units of work per unit of
+    time and `v_i` of each request after `a_i`. In an optimal flow, whenever the work
+    of `i` is done before work of `k`, with `k` there already and `v_k < v_i`, swapping
+    a piece of size d between times `t1 < t2` changes the sum by
+    `d (t2 - t1) (1 / v_i - 1 / v_k) < 0`. So it always serves the smallest `v` that
+    has arrived (Smith's rule for mean busy times, with release dates), which
+    `_mean_busy_times` computes. For a backlog it is
+    `sum_k (V_k - v_k / (2 M))` with `v` ascending and `V_k = (v_1 + ... + v_k) / M`.
+
+    Also TEL is at least `sum_i o_i`; the larger of the two counts. All arithmetic is
+    in integers: each request's share is rounded down to a multiple of `1 / SCALE`, the
+    sum up to the next integer, since TEL is one.
+
+    Runs in `O(n log n)`.
+    """
+    moments = volume_moment(instance)
+    arrival, decode = instance.arrival.tolist(), instance.decode.tolist()
+    volumes = volume(instance).tolist()
+    budget = instance.usable_kv
+    total = 0
+    for i, busy in _mean_busy_times(arrival, volumes, budget):
+        # busy / (2 M v) + (o - a) - moment / (2 v), on the denominator 2 M v.
+        v2 = 2 * volumes[i]
+        share = busy + ((decode[i] - arrival[i]) * v2 - moments[i]) * budget
+        total += share * SCALE // (v2 * budget)
+    return max(-(-total // SCALE), exact_sum(instance.decode))
+
+
+def _mean_busy_times(
+    arrival: list[int], volumes: list[int], budget: int
+) -> Iterator[tuple[int, int]]:
+    """Yield (request, `2 M v_i` times its mean busy time) of the fluid schedule.
+
+    Clock ticks are `1 / M` steps, so a request of volume `v` takes `v` ticks. An
+    interval of ticks from `x` to `y` adds `y^2 - x^2`, twice the integral of the clock.
+    """
+    order = sorted(range(len(arrival)), key=arrival.__getitem__)
+    rest = list(volumes)
+    busy = [0] * len(order)
+    waiting: list[tuple[int, int]] = []
+    clock = k = 0
+    while k < len(order) or waiting:
+        if not waiting:
+            clock = max(clock, arrival[order[k]] * budget)
+        while k < len(order) and arrival[order[k]] * budget <= clock:
+            heapq.heappush(waiting, (volumes[order[k]], order[k]))
+            k += 1
+        i = waiting[0][1]
+        until = clock + rest[i]
+        if k < len(order):
+            until = min(until, arrival[order[k]] * budget)
+        busy[i] += until * until - clock * clock
+        rest[i] -= until - clock
+        clock = until
+        if not rest[i]:
+            heapq.heappop(waiting)
+            yield i, busy[i]

@@ -1,0 +1,8 @@
+"""Phase 1 of Sorted-F: selectors of the next group, by name."""
+
+from sortedf.groups.exact_dp import exact_dp
+from sortedf.groups.local_swap import local_swap
+from sortedf.groups.pool import Pool, Selector, f_metric
+from sortedf.groups.quantile_greedy import quantile_greedy
+
+__all__ = ["Pool", "Selector", "exact_dp", "f_metric", "local_swap", "quantile_greedy"]

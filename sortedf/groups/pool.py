@@ -1,0 +1,67 @@
+"""What a group selector sees: the requests that are not in a group yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sortedf.arrays import exact_sum
+
+if TYPE_CHECKING:
+    from sortedf.instance import Instance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Requests without a group, in order of (answer length, id).
+
+    Attributes
+    ----------
+    ids : int64 array, shape (m,)
+        Request ids.
+    decode, peak : int64 arrays, shape (m,)
+        `o`, and `s + o` in whole blocks, in tokens.
+    kv_budget : int
+        What the peaks of a group may sum up to, in tokens.
+    """
+
+    ids: NDArray[np.int64]
+    decode: NDArray[np.int64]
+    peak: NDArray[np.int64]
+    kv_budget: int
+
+    @classmethod
+    def of(cls, instance: Instance) -> Pool:
+        """All requests of an instance."""
+        ids = np.argsort(instance.decode, kind="stable")
+        peak = instance.peak
+        return cls(ids, instance.decode[ids], peak[ids], instance.usable_kv)
+
+    def without(self, positions: NDArray[np.int64]) -> Pool:
+        """Pool that is left when a group is taken out."""
+        keep = np.ones(len(self.ids), dtype=bool)
+        keep[positions] = False
+        return Pool(self.ids[keep], self.decode[keep], self.peak[keep], self.kv_budget)
+
+
+def f_metric(decode_sum: int, size: int) -> float:
+    """`F(X) = sum of o / |X|^2`, the value of a group; smaller is better.
+
+    A quotient of integers below 2**53 is rounded correctly, so equal values of F are
+    equal floats, and different ones compare rightly for groups below 9,000 requests.
+    """
+    return decode_sum / (size * size)
+
+
+def group_key(pool: Pool, positions: NDArray[np.int64]) -> tuple[float, int]:
+    """Sort key of a group: smaller `F` first, then larger groups."""
+    size = len(positions)
+    return f_metric(exact_sum(pool.decode[positions]), size), -size
+
+
+Selector: TypeAlias = Callable[[Pool, np.random.Generator], NDArray[np.int64]]
+"""Picks a group: positions in the pool, ascending; at least one."""

@@ -1,0 +1,15 @@
+"""Methods by name; importing this package fills the tables."""
+
+from sortedf.methods import auto, baselines, sorted_f
+from sortedf.methods.table import METHODS, RULES, Method, Outcome, Rule
+
+__all__ = [
+    "METHODS",
+    "RULES",
+    "Method",
+    "Outcome",
+    "Rule",
+    "auto",
+    "baselines",
+    "sorted_f",
+]

@@ -1,0 +1,101 @@
+"""The tables of methods, and how a list rule becomes a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sortedf.instance import Instance
+from sortedf.options import Options
+from sortedf.placement import place
+from sortedf.registry import register
+
+if TYPE_CHECKING:
+    from sortedf.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a method found.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    found_by : str
+        Name of the list rule that the schedule comes from.
+    backfill : int
+        Window that it was placed with.
+    complete : bool
+        False if the time limit ended the search early.
+    """
+
+    schedule: Schedule
+    found_by: str
+    backfill: int
+    complete: bool = True
+
+
+Rule: TypeAlias = Callable[[Instance, Options], NDArray[np.int64]]
+"""A list rule: request ids, first to start first."""
+
+Solver: TypeAlias = Callable[[Instance, Options], Outcome]
+"""A method: a feasible schedule of an instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method with what people want to know before they choose it.
+
+    Attributes
+    ----------
+    solve : Solver
+    about : str
+        What it does, in a few words.
+    guarantee : str
+        Proven ratio to the optimum, with its condition, or "none".
+    cost : str
+        Time as a function of the size.
+    max_requests : int, optional
+        Size up to which it is meant to be used; a comparison of all methods leaves it
+        out above, and asking for it by name runs it anyway.
+    """
+
+    solve: Solver
+    about: str
+    guarantee: str
+    cost: str
+    max_requests: int | None = None
+
+
+METHODS: dict[str, Method] = {}
+"""Every method, by the name that `solve` takes."""
+
+RULES: dict[str, Rule] = {}
+"""The methods that are list rules, by the same names."""
+
+
+def register_rule(
+    name: str,
+    *,
+    about: str,
+    guarantee: str,
+    cost: str,
+    max_requests: int | None = None,
+) -> Callable[[Rule], Rule]:
+    """Return a decorator that enters a list rule into both tables."""
+
+    def add(rule: Rule) -> Rule:
+        def solve(instance: Instance, options: Options) -> Outcome:
+            window = options.backfill or 0
+            schedule = place(instance, rule(instance, options), backfill=window)
+            return Outcome(schedule, name, window)
+
+        method = Method(solve, about, guarantee, cost, max_requests)
+        register(METHODS, "method", name)(method)
+        return register(RULES, "rule", name)(rule)
+
+    return add

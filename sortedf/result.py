@@ -1,0 +1,87 @@
+"""What a solver gives back: a schedule, how good it is, and how good it could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sortedf.schedule import Schedule
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    """The schedule's TEL equals a proven lower bound."""
+    FEASIBLE = "feasible"
+    """The method finished; its schedule keeps every rule."""
+    TIME_LIMIT = "time_limit"
+    """The time limit ended the search; the schedule is the best one until then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """A schedule with its certificate.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    method : str
+        Name of the method that was asked for.
+    found_by : str
+        Name of the list rule that the schedule comes from; another one than `method`
+        where that chooses among several.
+    backfill : int
+        Window of the placement that the schedule comes from.
+    status : Status
+    lower_bound : int or None
+        Proven lower bound on the TEL of every feasible schedule; None if none was
+        asked for.
+    bound_method : str
+        Name of the bound, or "none".
+    runtime_s : float
+        Seconds of wall time for the schedule, without the bound.
+    """
+
+    schedule: Schedule
+    method: str
+    found_by: str
+    backfill: int
+    status: Status
+    lower_bound: int | None
+    bound_method: str
+    runtime_s: float
+
+    @property
+    def tel(self) -> int:
+        """Total end-to-end latency in steps."""
+        return self.schedule.tel
+
+    @property
+    def mean_latency(self) -> float:
+        """`tel / n` in steps."""
+        return self.schedule.mean_latency
+
+    @property
+    def gap(self) -> float | None:
+        """`(tel - lower_bound) / lower_bound`; None without a bound."""
+        return gap(self.tel, self.lower_bound)
+
+    def summary(self) -> str:
+        """One line for people."""
+        certified = ""
+        if self.gap is not None:
+            certified = f", at most {self.gap:.2%} above the best possible"
+        return (
+            f"{self.method}: mean latency {self.mean_latency:,.1f} steps, makespan "
+            f"{self.schedule.makespan:,} ({self.status}{certified})"
+        )
+
+
+def gap(tel: int, lower_bound: int | None) -> float | None:
+    """`(tel - lower_bound) / lower_bound`; 0 where both are 0, None without a bound."""
+    if lower_bound is None:
+        return None
+    return (tel - lower_bound) / lower_bound if lower_bound else 0.0

@@ -1,0 +1,152 @@
+"""`solve` and `compare`: an instance in, results with certified gaps out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sortedf import bounds
+from sortedf.methods import METHODS
+from sortedf.options import Options
+from sortedf.registry import lookup
+from sortedf.result import Result, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sortedf.bounds import Bound
+    from sortedf.instance import Instance
+
+
+def solve(
+    instance: Instance,
+    method: str = "auto",
+    *,
+    backfill: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    bound: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Schedule a backlog or a stream of requests under its KV budget.
+
+    Minimise TEL, the sum of `C_i - a_i`, over integer start steps `p_i >= a_i` with
+    `C_i = p_i + o_i`, such that in every step `t` the sum of `s_i + t - p_i` over the
+    requests with `p_i < t <= C_i` is at most `M`.
+
+    Parameters
+    ----------
+    instance : Instance
+    method : str
+        A name in `sortedf.METHODS`.
+    backfill : int, optional
+        How many requests that do not fit placement may pass over in a step; 0, the
+        papers' rule, if left out, except that "auto" chooses.
+    time_limit : float, optional
+        Seconds after which "auto" gives its best so far. List rules always finish.
+    seed : int
+        Seed of the sampling in group selection.
+    bound : str
+        A name in `sortedf.BOUNDS`, "auto", or "none".
+    progress : callable, optional
+        Called as `progress(done, total)` now and then during long work.
+
+    Returns
+    -------
+    Result
+        Its `lower_bound` is proven, so its `gap` is a certificate, and its status is
+        "optimal" only if the two meet.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range or a name unknown; the message lists the names.
+
+    Examples
+    --------
+    >>> from sortedf import Instance, solve
+    >>> result = solve(Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10))
+    >>> result.tel, result.lower_bound, result.schedule.start.tolist()
+    (9, 7, [0, 3, 0])
+    """
+    lookup(METHODS, "method", method)
+    options = Options(backfill, time_limit, seed, progress)
+    return _run(instance, method, options, bounds.bound_or_none(instance, bound))
+
+
+def compare(
+    instance: Instance,
+    methods: Sequence[str] | None = None,
+    *,
+    backfill: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    bound: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Result]:
+    """Solve by several methods against one lower bound.
+
+    Parameters
+    ----------
+    instance : Instance
+    methods : sequence of str, optional
+        Names in the order wanted; by default `methods_for(instance)`.
+    backfill, seed, bound
+        As for `solve`.
+    time_limit : float, optional
+        As for `solve`, for each method.
+    progress : callable, optional
+        Called as `progress(methods done, methods in all)`.
+
+    Returns
+    -------
+    list of Result
+        One for each method, in the same order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `solve`, before anything is run.
+    """
+    names = methods_for(instance) if methods is None else list(methods)
+    for name in names:
+        lookup(METHODS, "method", name)
+    proven = bounds.bound_or_none(instance, bound)
+    results = []
+    for name in names:
+        options = Options(backfill, time_limit, seed)
+        results.append(_run(instance, name, options, proven))
+        if progress is not None:
+            progress(len(results), len(names))
+    return results
+
+
+def methods_for(instance: Instance) -> list[str]:
+    """Names of all methods that are meant for an instance's size, in table order."""
+    n = instance.num_requests
+    return [
+        name
+        for name, method in METHODS.items()
+        if method.max_requests is None or n <= method.max_requests
+    ]
+
+
+def _run(
+    instance: Instance, method: str, options: Options, proven: Bound | None
+) -> Result:
+    began = time.perf_counter()
+    outcome = METHODS[method].solve(instance, options)
+    runtime_s = time.perf_counter() - began
+    status = Status.FEASIBLE if outcome.complete else Status.TIME_LIMIT
+    if proven is not None and outcome.schedule.tel == proven.value:
+        status = Status.OPTIMAL
+    return Result(
+        schedule=outcome.schedule,
+        method=method,
+        found_by=outcome.found_by,
+        backfill=outcome.backfill,
+        status=status,
+        lower_bound=None if proven is None else proven.value,
+        bound_method="none" if proven is None else proven.method,
+        runtime_s=runtime_s,
+    )
