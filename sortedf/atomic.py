@@ -33,7 +33,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         If the file cannot be written.
     """
     shown = os.fsdecode(path)
-    if "\0" in shown:
+    if not shown or "\0" in shown:
         raise OutputError(f"{shown!r} cannot be written: it is no file name.")
     try:
         # A link keeps pointing where it did: its target is replaced, not the link.

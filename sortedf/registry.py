@@ -3,10 +3,16 @@
 A table is a plain dictionary. `register` adds to it and gives the object back
 unchanged; a name that is taken is refused, an unknown one is answered with the list
 of known ones. A new method is one new file that registers itself.
+
+Other packages add to the tables when they are imported. Those that name themselves in
+the entry point group `sortedf.plugins` are imported as soon as somebody chooses by
+name, so that a name works whether or not its package was imported by hand.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -27,8 +33,16 @@ def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
     return add
 
 
+@cache
+def load_plugins() -> None:
+    """Import every package that registers itself, once."""
+    for plugin in entry_points(group="sortedf.plugins"):
+        plugin.load()
+
+
 def lookup(table: dict[str, T], kind: str, name: str) -> T:
     """Return the entry called `name`, or raise a ValueError that lists all names."""
+    load_plugins()
     if name not in table:
         known = ", ".join(sorted(table))
         raise ValueError(f"unknown {kind} {name!r}; choose one of: {known}.")

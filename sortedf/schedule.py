@@ -89,14 +89,17 @@ class Schedule:
         return int(kv_used_at(self.instance, self.start, steps).max(initial=0))
 
     def kv_usage(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """KV usage as a curve: every step in which it bends, and the tokens held.
+        """KV usage over time, as the points of a line that jumps and rises.
+
+        What is held in step `t` belongs to the interval from `t - 1` to `t`. So there
+        are two points at each event, a start or a completion: what the step that ends
+        there holds, and what the step that begins there holds.
 
         Returns
         -------
-        step, used : int64 arrays of equal length
-            Steps in ascending order: the first and last step of every request, and
-            the step after each completion.
+        time, used : int64 arrays of equal length
+            Steps in ascending order, each twice, and the tokens held.
         """
-        end = self.completion
-        step = np.unique(np.concatenate([self.start + 1, end, end + 1]))
-        return step, kv_used_at(self.instance, self.start, step)
+        event = np.unique(np.concatenate([self.start, self.completion]))
+        step = np.stack([event, event + 1], axis=1).ravel()
+        return np.repeat(event, 2), kv_used_at(self.instance, self.start, step)

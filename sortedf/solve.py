@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sortedf import bounds
 from sortedf.methods import METHODS
 from sortedf.options import Options
-from sortedf.registry import lookup
+from sortedf.registry import load_plugins, lookup
 from sortedf.result import Result, Status
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def compare(
 
 def methods_for(instance: Instance) -> list[str]:
     """Names of all methods that are meant for an instance's size, in table order."""
+    load_plugins()
     n = instance.num_requests
     return [
         name

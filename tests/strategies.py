@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance
@@ -38,6 +40,9 @@ def instances(
     if arrivals and draw(st.booleans()):
         arrival = draw(st.lists(late, min_size=n, max_size=n))
     model = draw(engine)
+    if model.max_batched_tokens is not None:  # the longest prompt fits into a step
+        room = max(model.max_batched_tokens, *prefill)
+        model = replace(model, max_batched_tokens=room)
     peaks = [model.round_up(s + o) for s, o in zip(prefill, decode, strict=True)]
     smallest, largest = max(peaks), sum(peaks) + model.block_size
     budget = draw(st.integers(smallest, min(largest, 4 * smallest)))

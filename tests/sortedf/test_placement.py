@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortedf import Instance, check, place
+from sortedf import check, place
 from tests import naive
 from tests.strategies import engines, instances
 

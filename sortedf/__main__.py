@@ -1,0 +1,5 @@
+"""`python -m sortedf` is the command line."""
+
+from sortedf.cli.main import main
+
+main()

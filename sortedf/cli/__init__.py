@@ -1,0 +1,1 @@
+"""The command line; the only part that may import all three packages, lazily."""

@@ -1,0 +1,148 @@
+"""`sortedf compare`: several methods on one trace, in one table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sortedf.cli.options import (
+    BackfillOption,
+    BoundOption,
+    PlotOption,
+    SeedOption,
+    TimeLimitOption,
+)
+from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
+from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
+from sortedf.cli.progress import progress
+from sortedf.methods import METHODS
+from sortedf.plotting import plot_completions, plot_format, save
+from sortedf.result import Result
+from sortedf.solve import compare, methods_for, solve
+
+HELP = "Solve a trace by every method, or by some, with speed-ups and gaps."
+EXAMPLE = "Example: sortedf compare trace.csv --kv-budget 16492 --methods fcfs,svf,auto"
+
+
+@takes_problem
+def command(
+    problem: Problem,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between; all that suit the size."),
+    ] = None,
+    backfill: BackfillOption = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    bound: BoundOption = "auto",
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve by each method, check, and print best first."""
+    if plot is not None:
+        plot_format(plot)
+    loaded = problem.read()
+    names = _names(loaded, methods)
+    with progress("methods") as report:
+        results = compare(
+            loaded.instance,
+            names,
+            backfill=backfill,
+            time_limit=time_limit,
+            seed=seed,
+            bound=bound,
+            progress=report,
+        )
+    for result in results:
+        loaded.confirm(result)
+    fcfs = _fcfs_mean(loaded, results)
+    if plot is not None:
+        schedules = {result.method: result.schedule for result in results}
+        mean = _bound_mean(loaded, results)
+        figure = plot_completions(
+            schedules, lower_bound_mean=mean, title=loaded.title()
+        )
+        save(figure, plot)
+    if as_json:
+        print_json(_as_json(loaded, results, fcfs))
+    else:
+        _print(loaded, results, fcfs)
+
+
+def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
+    """Names as asked for, each once; all that are meant for the size by default."""
+    if methods is not None:
+        names = [name.strip() for name in methods.split(",")]
+        return list(dict.fromkeys(names))
+    names = methods_for(loaded.instance)
+    for name in METHODS:
+        if name not in names:
+            limit = METHODS[name].max_requests
+            note(f"{name} is meant for up to {limit:,} requests and left out.")
+    return names
+
+
+def _fcfs_mean(loaded: LoadedProblem, results: list[Result]) -> float:
+    """Mean latency of first come, first served with the papers' placement."""
+    for result in results:
+        if result.method == "fcfs" and result.backfill == 0:
+            return result.mean_latency
+    return solve(loaded.instance, "fcfs", backfill=0, bound="none").mean_latency
+
+
+def _bound_mean(loaded: LoadedProblem, results: list[Result]) -> float | None:
+    bound = results[0].lower_bound
+    return None if bound is None else bound / loaded.instance.num_requests
+
+
+def _as_json(
+    loaded: LoadedProblem, results: list[Result], fcfs: float
+) -> dict[str, Any]:
+    rows = [
+        {
+            "method": result.method,
+            "found_by": result.found_by,
+            "backfill": result.backfill,
+            "mean_latency": result.mean_latency,
+            "total_latency": result.tel,
+            "speedup_vs_fcfs": fcfs / result.mean_latency,
+            "gap": result.gap,
+            "makespan": result.schedule.makespan,
+            "peak_kv": result.schedule.peak_kv,
+            "status": result.status.value,
+            "runtime_s": result.runtime_s,
+        }
+        for result in results
+    ]
+    return {
+        "n": loaded.instance.num_requests,
+        "kv_budget": loaded.instance.kv_budget,
+        "lower_bound": results[0].lower_bound,
+        "bound_method": results[0].bound_method,
+        "dropped": loaded.dropped_rows(),
+        "rows": rows,
+    }
+
+
+def _print(loaded: LoadedProblem, results: list[Result], fcfs: float) -> None:
+    rows = [
+        (
+            result.method,
+            f"{result.mean_latency:,.1f}",
+            f"{fcfs / result.mean_latency:.2f}x",
+            percent(result.gap),
+            f"{result.schedule.makespan:,}",
+            f"{result.schedule.peak_kv:,}",
+            str(result.backfill),
+            f"{result.runtime_s:.2f} s",
+        )
+        for result in sorted(results, key=lambda result: result.tel)
+    ]
+    title = loaded.title()
+    mean = _bound_mean(loaded, results)
+    if mean is not None:
+        bound_method = results[0].bound_method
+        title += f"\nno schedule has a mean latency below {mean:,.1f} ({bound_method})"
+    columns = ("method", "mean latency", "vs fcfs", "gap", "makespan", "peak KV")
+    print_table(title, (*columns, "backfill", "runtime"), rows)

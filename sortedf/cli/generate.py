@@ -1,0 +1,41 @@
+"""`sortedf generate`: synthetic traces, calibrated to published ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sortedf.cli.output import JsonOption, print_json
+from sortedf.generate import generate
+from sortedf.traces import write_trace
+
+HELP = "Generate a synthetic trace: mix, chat, documents, code or reasoning."
+EXAMPLE = "Example: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv"
+
+
+def command(
+    kind: Annotated[
+        str, typer.Argument(help="mix, chat, documents, code or reasoning.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File to write: .csv, .jsonl, ...")
+    ],
+    n: Annotated[int, typer.Option("--n", help="Number of requests.", min=1)],
+    long_share: Annotated[
+        float, typer.Option(help="Share of long documents in a mix.", min=0, max=1)
+    ] = 0.2,
+    rate: Annotated[
+        float | None, typer.Option(help="Poisson arrivals per second; none: backlog.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same trace.", min=0)] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw the requests and write them."""
+    trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
+    write_trace(trace, output)
+    if as_json:
+        print_json({"n": n, "path": str(output), "kind": kind, "seed": seed})
+    else:
+        print(f"{output}: {n:,} requests ({kind}, seed {seed})")

@@ -1,0 +1,72 @@
+"""Entry point: the commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+
+from sortedf import __version__
+from sortedf.cli import bound, check, compare, generate, methods, solve
+from sortedf.errors import SortedfError
+
+# The class of all usage errors, wherever this version of typer keeps it.
+UsageError: Any = typer.BadParameter.__base__
+
+app = typer.Typer(
+    name="sortedf",
+    help="Schedules for LLM serving under a KV-cache budget, with proven lower bounds.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (solve, compare, bound, check, generate, methods):
+    app.command(
+        module.__name__.rpartition(".")[2], help=module.HELP, epilog=module.EXAMPLE
+    )(module.command)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: bool = typer.Option(False, "--version", help="Show the version."),
+) -> None:
+    """Options before the command."""
+    if version:
+        print(f"sortedf {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input. A user's mistake is
+    one line on standard error that says what, where and what is allowed.
+    """
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
+    except UsageError as error:
+        return _fail(error.format_message(), 2)
+    except (SortedfError, ValueError) as error:  # the library's word for misuse
+        return _fail(str(error), 2)
+    except typer.Abort:
+        return _fail("interrupted.", 1)
+    except MemoryError:
+        return _fail("out of memory.", 1)
+    except BrokenPipeError:  # somebody reads only the head of the output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"sortedf: error: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,31 @@
+"""`sortedf methods`: what there is to choose from."""
+
+from __future__ import annotations
+
+from sortedf.cli.output import JsonOption, print_json, print_table
+from sortedf.methods import METHODS
+
+HELP = "List the methods with their guarantee and cost."
+EXAMPLE = "Example: sortedf methods"
+
+
+def command(as_json: JsonOption = False) -> None:
+    """Print the table of methods."""
+    if as_json:
+        rows = [
+            {
+                "method": name,
+                "about": method.about,
+                "guarantee": method.guarantee,
+                "cost": method.cost,
+                "max_requests": method.max_requests,
+            }
+            for name, method in METHODS.items()
+        ]
+        print_json({"rows": rows})
+        return
+    table = [
+        (name, method.about, method.guarantee, method.cost)
+        for name, method in METHODS.items()
+    ]
+    print_table("methods", ("method", "about", "guarantee", "cost"), table)

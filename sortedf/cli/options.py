@@ -1,0 +1,26 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BackfillOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Misfits that placement may pass over in a step; by default 0 for a "
+        "named method, and 'auto' chooses.",
+        min=0,
+    ),
+]
+TimeLimitOption = Annotated[
+    float | None,
+    typer.Option(help="Seconds for a method that can stop early.", min=0),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
+BoundOption = Annotated[str, typer.Option(help="Lower bound: auto, fluid or none.")]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", help="Picture to write: .png, .svg or .pdf.")
+]

@@ -1,0 +1,50 @@
+"""What the commands print: one JSON object, or text and tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(content))
+
+
+def note(message: str) -> None:
+    """Tell people something beside the result, on standard error."""
+    print(f"sortedf: {message}", file=sys.stderr)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Print a table; the first column is text, the others are numbers."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="right" if k else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # never fold numbers that go to a file
+        console.width = 200
+    console.print(table)
+
+
+def percent(value: float | None) -> str:
+    """Return a gap as people read it."""
+    return "-" if value is None else f"{value:.2%}"

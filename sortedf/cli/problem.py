@@ -1,0 +1,134 @@
+"""The options that say what is to be solved, shared by the commands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from sortedf.arrays import MAX_TOKENS
+from sortedf.check import check
+from sortedf.engine_model import EngineModel
+from sortedf.instance import Instance
+from sortedf.result import Result
+from sortedf.traces import Trace, read_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A trace and how it becomes an instance; each field is an option."""
+
+    trace: Annotated[
+        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
+    ]
+    kv_budget: Annotated[
+        str | None,
+        typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
+    ] = None
+    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 1
+    max_num_seqs: Annotated[
+        int | None, typer.Option(help="Most requests that run at once.", min=1)
+    ] = None
+    max_batched_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens in one step.", min=1)
+    ] = None
+    step_time: Annotated[
+        float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
+    ] = 1.0
+    backlog: Annotated[
+        bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
+    ] = False
+    drop_oversize: Annotated[
+        bool,
+        typer.Option("--drop-oversize", help="Leave out requests that can never run."),
+    ] = False
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
+    ] = None
+
+    def read(self) -> LoadedProblem:
+        """Read the trace and check every request against the budget."""
+        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        engine = EngineModel(
+            self.block_size, self.max_num_seqs, self.max_batched_tokens
+        )
+        instance, kept = trace.to_instance(
+            parse_kv_budget(self.kv_budget),
+            engine=engine,
+            step_time_s=self.step_time,
+            backlog=self.backlog,
+            drop_oversize=self.drop_oversize,
+        )
+        return LoadedProblem(trace, instance, kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedProblem:
+    """A trace, its instance, and which requests of the trace are in it."""
+
+    trace: Trace
+    instance: Instance
+    kept: NDArray[np.int64]
+
+    def dropped_rows(self) -> list[int]:
+        """Rows of the file whose requests were left out."""
+        rows: list[int] = np.delete(self.trace.row, self.kept).tolist()
+        return rows
+
+    def title(self) -> str:
+        """One line that says what is being solved."""
+        dropped = self.trace.num_requests - len(self.kept)
+        left_out = f", {dropped:,} that can never run left out" if dropped else ""
+        return (
+            f"{self.trace.name}: {len(self.kept):,} requests, "
+            f"KV budget {self.instance.kv_budget:,} tokens{left_out}"
+        )
+
+    def confirm(self, result: Result) -> None:
+        """Have a result checked independently before anybody sees it."""
+        report = check(self.instance, result.schedule)
+        if not report.feasible or report.tel != result.tel:
+            raise RuntimeError(
+                f"{result.method} gave a schedule that the checker refuses: {report}"
+            )
+
+
+def parse_kv_budget(text: str | None) -> int:
+    """Return the KV budget in tokens, or say what is allowed."""
+    allowed = f"give the size of the KV cache in tokens, from 1 to {MAX_TOKENS}."
+    if text is None:
+        raise ValueError(f"--kv-budget is missing: {allowed}")
+    try:
+        budget = int(text)
+    except ValueError:
+        budget = 0
+    if not 1 <= budget <= MAX_TOKENS:
+        raise ValueError(f"--kv-budget {text}: {allowed}")
+    return budget
+
+
+def takes_problem(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's first parameter, a `Problem`, by the problem's options."""
+    names = [field.name for field in fields(Problem)]
+
+    def run(**values: Any) -> None:
+        problem = Problem(**{name: values.pop(name) for name in names})
+        command(problem, **values)
+
+    problem_parameters = inspect.signature(Problem, eval_str=True).parameters.values()
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    # The trace is the first positional argument, then come a command's own.
+    every = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in (*problem_parameters, *own)
+    ]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return run

@@ -1,0 +1,104 @@
+"""`sortedf solve`: one schedule for a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sortedf.cli.options import (
+    BackfillOption,
+    BoundOption,
+    PlotOption,
+    SeedOption,
+    TimeLimitOption,
+)
+from sortedf.cli.output import JsonOption, percent, print_json, print_table
+from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
+from sortedf.cli.progress import progress
+from sortedf.plotting import plot_format, plot_schedule, save
+from sortedf.result import Result
+from sortedf.schedule_file import write_schedule
+from sortedf.solve import solve
+
+HELP = "Schedule a trace, and prove how far from the best possible that is."
+EXAMPLE = "Example: sortedf solve trace.csv --kv-budget 16492 -o schedule.json"
+
+
+@takes_problem
+def command(
+    problem: Problem,
+    method: Annotated[str, typer.Option(help="How: see 'sortedf methods'.")] = "auto",
+    backfill: BackfillOption = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    bound: BoundOption = "auto",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Schedule to write, as JSON.")
+    ] = None,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve, check, write and print."""
+    if plot is not None:
+        plot_format(plot)
+    loaded = problem.read()
+    with progress(f"{method}, requests in groups") as report:
+        result = solve(
+            loaded.instance,
+            method,
+            backfill=backfill,
+            time_limit=time_limit,
+            seed=seed,
+            bound=bound,
+            progress=report,
+        )
+    loaded.confirm(result)
+    if output is not None:
+        rows = loaded.trace.num_requests
+        write_schedule(result, output, kept=loaded.kept, num_rows=rows)
+    if plot is not None:
+        save(plot_schedule(result.schedule, title=result.summary()), plot)
+    if as_json:
+        print_json(_as_json(loaded, result))
+    else:
+        _print(loaded, result)
+
+
+def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
+    return {
+        "n": loaded.instance.num_requests,
+        "kv_budget": loaded.instance.kv_budget,
+        "method": result.method,
+        "found_by": result.found_by,
+        "backfill": result.backfill,
+        "total_latency": result.tel,
+        "mean_latency": result.mean_latency,
+        "makespan": result.schedule.makespan,
+        "peak_kv": result.schedule.peak_kv,
+        "lower_bound": result.lower_bound,
+        "bound_method": result.bound_method,
+        "gap": result.gap,
+        "status": result.status.value,
+        "runtime_s": result.runtime_s,
+        "dropped": loaded.dropped_rows(),
+    }
+
+
+def _print(loaded: LoadedProblem, result: Result) -> None:
+    n = loaded.instance.num_requests
+    rows = [
+        ("found by", f"{result.found_by}, backfill {result.backfill}"),
+        ("mean latency", f"{result.mean_latency:,.1f} steps"),
+        ("total latency", f"{result.tel:,} steps"),
+        ("makespan", f"{result.schedule.makespan:,} steps"),
+        ("peak KV", f"{result.schedule.peak_kv:,} tokens"),
+    ]
+    if result.lower_bound is not None:
+        mean = result.lower_bound / n
+        rows.append(("lower bound", f"{mean:,.1f} steps mean ({result.bound_method})"))
+        rows.append(("gap", percent(result.gap)))
+    rows.append(("status", result.status.value))
+    rows.append(("runtime", f"{result.runtime_s:.2f} s"))
+    print_table(loaded.title(), (result.method, ""), rows)

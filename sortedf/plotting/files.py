@@ -1,0 +1,56 @@
+"""Writing a figure: whole or not at all, and the same bytes for the same figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sortedf.atomic import atomic_path
+from sortedf.plotting.canvas import matplotlib
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from matplotlib.figure import Figure
+
+DPI = 150
+
+# Without these entries a file tells neither its date nor the version that wrote it.
+METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def plot_format(path: str | PathLike[str]) -> str:
+    """Format that a file name's suffix asks for: "png", "svg" or "pdf".
+
+    Raises
+    ------
+    ValueError
+        If it asks for another one or has no suffix.
+    """
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in METADATA:
+        raise ValueError(
+            f"cannot plot to {str(path)!r}: the name must end in .png, .svg or .pdf."
+        )
+    return suffix
+
+
+def save(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure in the format of the file name's suffix: png, svg or pdf.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another one.
+    sortedf.atomic.OutputError
+        If the file cannot be written; what was there before stays.
+    """
+    form = plot_format(path)
+    # SVG names its parts by random numbers unless they are seeded.
+    options = {"svg.hashsalt": "sortedf"}
+    with matplotlib().rc_context(options), atomic_path(path) as unfinished:
+        figure.savefig(unfinished, format=form, dpi=DPI, metadata=METADATA[form])

@@ -1,0 +1,203 @@
+"""Every method gives a schedule that the checker accepts and no bound refutes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sortedf import (
+    METHODS,
+    Instance,
+    Status,
+    bound,
+    check,
+    compare,
+    methods_for,
+    place,
+    solve,
+)
+from sortedf.methods import RULES
+from sortedf.methods import sorted_f as module
+from sortedf.options import Options
+from tests import naive
+from tests.strategies import engines, instances
+
+pytestmark = pytest.mark.kernel
+
+
+@given(instances(engine=engines()), st.integers(0, 3), st.integers(0, 2))
+def test_every_method_is_feasible_and_not_below_the_bound(instance, backfill, seed):
+    """The checker agrees with the result, and TEL is at least the proven bound."""
+    for name in METHODS:
+        result = solve(instance, name, backfill=backfill, seed=seed)
+        report = check(instance, result.schedule)
+        assert report.feasible
+        assert report.tel == result.tel >= result.lower_bound
+
+
+@settings(max_examples=40)
+@given(instances(max_requests=4, max_length=5, engine=engines()))
+def test_no_method_beats_the_optimum_and_optimal_means_optimal(instance):
+    """Where the status says optimal, exhaustive search finds nothing better."""
+    least = naive.best_tel(instance)
+    for name in METHODS:
+        result = solve(instance, name)
+        assert result.tel >= least
+        if result.status is Status.OPTIMAL:
+            assert result.tel == least
+
+
+@given(instances(max_requests=8, arrivals=False))
+def test_exact_dp_order_is_brute_force_group_by_group(instance):
+    """The whole order, not only the first group."""
+    order = RULES["exact-dp"](instance, Options())
+    assert order.tolist() == naive.sorted_f_order(instance)
+
+
+@given(instances(arrivals=False), st.integers(0, 5))
+def test_backlog_that_fits_at_once_is_solved_to_optimality(instance, backfill):
+    """Every method starts everything at once: TEL is the sum of the answers, gap 0."""
+    roomy = instance.replace(kv_budget=int(instance.peak.sum()))
+    for name in METHODS:
+        result = solve(roomy, name, backfill=backfill)
+        assert result.tel == int(instance.decode.sum())
+        assert result.gap == 0
+        assert result.status is Status.OPTIMAL
+
+
+def key_of(name: str, instance: Instance, i: int) -> int:
+    s, o = int(instance.prefill[i]), int(instance.decode[i])
+    return {
+        "fcfs": int(instance.arrival[i]),
+        "mc-sf": o,
+        "total-size": s + o,
+        "svf": sum(s + j for j in range(1, o + 1)),
+        "lpt": -o,
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["fcfs", "mc-sf", "total-size", "svf", "lpt"])
+@given(instance=instances())
+def test_baselines_sort_by_their_key_then_id(name, instance):
+    """The order of each baseline is its definition."""
+    ids = range(instance.num_requests)
+    expected = sorted(ids, key=lambda i: (key_of(name, instance, i), i))
+    assert RULES[name](instance, Options()).tolist() == expected
+
+
+@given(instances(max_requests=20))
+def test_auto_is_never_worse_than_a_list_rule_it_tries(instance):
+    """auto keeps the best of its portfolio over its windows."""
+    best = solve(instance, "auto").tel
+    for name in ("svf", "sorted-f", "mc-sf", "total-size", "fcfs"):
+        assert best <= solve(instance, name).tel
+        assert best <= solve(instance, name, backfill=20).tel
+
+
+def mixed(n: int, seed: int) -> Instance:
+    rng = np.random.default_rng(seed)
+    long = rng.random(n) < 0.2
+    prefill = np.where(long, rng.integers(400, 900, n), rng.integers(1, 60, n))
+    return Instance(prefill, rng.integers(1, 120, n), 4000)
+
+
+def test_the_selector_follows_the_size(monkeypatch):
+    """Exact for few requests, local swaps for some, quantiles for many."""
+    picks = [module.selector_for(mixed(n, 0)).__name__ for n in (100, 101, 2001)]
+    assert picks == ["exact_dp", "local_swap", "quantile_greedy"]
+    monkeypatch.setattr(module, "MAX_STATES", 10)
+    assert module.selector_for(mixed(100, 0)).__name__ == "local_swap"
+
+
+def test_same_seed_same_schedule(monkeypatch):
+    """Results repeat: sampling is the only chance, and it is seeded."""
+    monkeypatch.setattr(module, "LOCAL_SWAP_UP_TO", 100)
+    instance = mixed(600, 3)
+    for name in ("quantile-greedy", "sorted-f", "auto"):
+        first, second = (solve(instance, name, seed=7).schedule for _ in range(2))
+        assert first.start.tolist() == second.start.tolist()
+
+
+def test_zero_time_limit_gives_the_first_schedule_and_says_so():
+    """A limit that is over at once still gives something feasible."""
+    instance = mixed(300, 1)
+    result = solve(instance, "auto", time_limit=0)
+    assert result.status is Status.TIME_LIMIT
+    assert check(instance, result.schedule).feasible
+    assert result.found_by == "svf"
+
+
+def test_compare_uses_one_bound_and_keeps_the_order():
+    """Rows come in the order asked for, all against the same bound."""
+    instance = mixed(120, 2)
+    results = compare(instance, ["svf", "fcfs", "auto"])
+    assert [result.method for result in results] == ["svf", "fcfs", "auto"]
+    assert {result.lower_bound for result in results} == {bound(instance).value}
+    assert "exact-dp" not in methods_for(instance)
+    assert [r.method for r in compare(instance)] == methods_for(instance)
+
+
+def test_progress_is_told():
+    """Sorted-F reports how many requests are in groups; compare how many methods."""
+    seen = []
+    solve(mixed(200, 1), "sorted-f", progress=lambda *step: seen.append(step))
+    assert seen[-1] == (200, 200)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    seen.clear()
+    compare(mixed(20, 1), ["svf", "fcfs"], progress=lambda *step: seen.append(step))
+    assert seen == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "unknown method 'magic'; choose one of: auto, exact-dp"),
+        ({"bound": "magic"}, "unknown bound 'magic'; choose one of: fluid"),
+        ({"backfill": -1}, "backfill = -1 but must be an integer from 0"),
+        ({"seed": -1}, "seed = -1 but must be an integer from 0"),
+        ({"time_limit": -1.0}, "time_limit_s = -1.0 but must be a number of seconds"),
+        ({"time_limit": float("nan")}, "time_limit_s = nan"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    """Each message names the option and what is allowed."""
+    with pytest.raises(ValueError, match=message):
+        solve(Instance([1], [1], 2), **options)
+
+
+def test_no_bound_no_gap():
+    """None is unknown, never 0 or infinity."""
+    result = solve(mixed(30, 0), "svf", bound="none")
+    assert result.lower_bound is None
+    assert result.gap is None
+    assert result.status is Status.FEASIBLE
+
+
+def test_empty_instance_is_optimal():
+    """No requests: TEL 0, gap 0, optimal."""
+    for name in METHODS:
+        result = solve(Instance([], [], 5), name)
+        assert (result.tel, result.gap, result.status) == (0, 0.0, Status.OPTIMAL)
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([0], "order has 1 entries but there are 2 requests"),
+        ([0, 0], "order names request 0 more than once"),
+        ([0, 2], r"order\[1\] = 2 but must be an integer from 0 to 1"),
+    ],
+)
+def test_placement_refuses_what_is_no_permutation(order, message):
+    """A list rule of one's own is checked like everything else."""
+    with pytest.raises(ValueError, match=message):
+        place(Instance([1, 1], [1, 1], 4), order)
+
+
+def test_summary_is_one_line_with_the_gap():
+    """For people."""
+    text = solve(mixed(30, 0), "svf").summary()
+    assert text.startswith("svf: mean latency ")
+    assert "above the best possible" in text
