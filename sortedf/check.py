@@ -111,7 +111,7 @@ def check(instance: Instance, start: Schedule | ArrayLike) -> CheckReport:
     """
     if isinstance(start, Schedule):
         start = start.start
-    p = Schedule(instance, start).start.tolist()  # type: ignore[arg-type]
+    p = Schedule(instance, start).start.tolist()
     s, o = instance.prefill.tolist(), instance.decode.tolist()
     a = instance.arrival.tolist()
     found: list[Violation] = []

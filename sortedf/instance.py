@@ -27,7 +27,7 @@ from sortedf.errors import OversizeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +68,17 @@ class Instance:
     kv_budget: int
     arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     engine: EngineModel = field(default_factory=EngineModel)
+
+    if TYPE_CHECKING:  # what may be given, as against what is then there
+
+        def __init__(
+            self,
+            prefill: ArrayLike,
+            decode: ArrayLike,
+            kv_budget: int,
+            arrival: ArrayLike | None = None,
+            engine: EngineModel = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -12,7 +12,6 @@ name, so that a name works whether or not its package was imported by hand.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
 @cache
 def load_plugins() -> None:
     """Import every package that registers itself, once."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
     for plugin in entry_points(group="sortedf.plugins"):
         plugin.load()
 

@@ -11,7 +11,7 @@ from sortedf.arrays import MAX_STEP, exact_sum, frozen_ints
 from sortedf.kv_usage import kv_used_at
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from sortedf.instance import Instance
 
@@ -37,6 +37,10 @@ class Schedule:
 
     instance: Instance
     start: NDArray[np.int64]
+
+    if TYPE_CHECKING:  # what may be given, as against what is then there
+
+        def __init__(self, instance: Instance, start: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         start = frozen_ints("start", self.start, minimum=0, maximum=MAX_STEP)

@@ -67,7 +67,7 @@ def solve(
     >>> from sortedf import Instance, solve
     >>> result = solve(Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10))
     >>> result.tel, result.lower_bound, result.schedule.start.tolist()
-    (9, 7, [0, 3, 0])
+    (8, 7, [2, 0, 0])
     """
     lookup(METHODS, "method", method)
     options = Options(backfill, time_limit, seed, progress)
@@ -138,8 +138,13 @@ def _run(
     began = time.perf_counter()
     outcome = METHODS[method].solve(instance, options)
     runtime_s = time.perf_counter() - began
+    lower_bound, bound_method = None, "none"
+    if proven is not None:
+        lower_bound, bound_method = proven.value, proven.method
+        if outcome.lower_bound is not None and outcome.lower_bound > proven.value:
+            lower_bound, bound_method = outcome.lower_bound, method
     status = Status.FEASIBLE if outcome.complete else Status.TIME_LIMIT
-    if proven is not None and outcome.schedule.tel == proven.value:
+    if outcome.schedule.tel == lower_bound:
         status = Status.OPTIMAL
     return Result(
         schedule=outcome.schedule,
@@ -147,7 +152,7 @@ def _run(
         found_by=outcome.found_by,
         backfill=outcome.backfill,
         status=status,
-        lower_bound=None if proven is None else proven.value,
-        bound_method="none" if proven is None else proven.method,
+        lower_bound=lower_bound,
+        bound_method=bound_method,
         runtime_s=runtime_s,
     )

@@ -94,7 +94,7 @@ def best_tel(instance: Instance) -> int:
     n = instance.num_requests
     decode, arrival = instance.decode.tolist(), instance.arrival.tolist()
     first = place(instance, list(range(n)))
-    best = sum(first) + sum(decode) - sum(arrival)
+    best: int = sum(first) + sum(decode) - sum(arrival)
 
     def extend(start: dict[int, int], tel: int) -> None:
         nonlocal best

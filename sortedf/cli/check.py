@@ -14,7 +14,6 @@ from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.errors import TraceError
 from sortedf.schedule_file import read_start
 
-
 HELP = "Verify a schedule independently. Exit code 1 if it breaks a rule."
 EXAMPLE = "Example: sortedf check trace.csv schedule.json --kv-budget 16492"
 

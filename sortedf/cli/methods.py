@@ -28,4 +28,5 @@ def command(as_json: JsonOption = False) -> None:
         (name, method.about, method.guarantee, method.cost)
         for name, method in METHODS.items()
     ]
-    print_table("methods", ("method", "about", "guarantee", "cost"), table)
+    columns = ("method", "about", "guarantee", "cost")
+    print_table("methods", columns, table, num_text=4)

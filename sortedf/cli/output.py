@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,21 +27,29 @@ def note(message: str) -> None:
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    num_text: int = 1,
 ) -> None:
-    """Print a table; the first column is text, the others are numbers."""
+    """Print a table; the first `num_text` columns are text, the others numbers."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    justify: Literal["left", "right"]
     for k, column in enumerate(columns):
-        table.add_column(column, justify="right" if k else "left", no_wrap=True)
+        table.add_column(
+            column, justify="left" if k < num_text else "right", no_wrap=True
+        )
     for row in rows:
         table.add_row(*row)
     console = Console(highlight=False)
     if not console.is_terminal:  # never fold numbers that go to a file
         console.width = 200
+    print(title)
     console.print(table)
 
 

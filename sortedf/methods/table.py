@@ -31,12 +31,15 @@ class Outcome:
         Window that it was placed with.
     complete : bool
         False if the time limit ended the search early.
+    lower_bound : int, optional
+        A bound that the method itself has proven, if it has.
     """
 
     schedule: Schedule
     found_by: str
     backfill: int
     complete: bool = True
+    lower_bound: int | None = None
 
 
 Rule: TypeAlias = Callable[[Instance, Options], NDArray[np.int64]]

@@ -1,0 +1,386 @@
+"""The command line: JSON keys, exit codes, one line for a user's mistake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sortedf import METHODS, Instance, check, solve
+from sortedf.cli.main import run
+
+TRACE = "prefill_tokens,decode_tokens\n5,3\n6,2\n1,1\n"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run a command; return its exit code, standard output and standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def refused(result: tuple[int, str, str]) -> str:
+    """The message of a refusal: exit code 2, one line, nothing on standard output."""
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("sortedf: error: ")
+    assert "Traceback" not in err
+    return err.removeprefix("sortedf: error: ").rstrip("\n")
+
+
+def test_solve_json(cli, trace):
+    """One JSON object with the promised keys, and nothing else."""
+    code, out, _ = cli("solve", trace, "--kv-budget", 10, "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["total_latency"] == 8
+    assert content["lower_bound"] == 7
+    assert content["status"] == "feasible"
+    assert content["dropped"] == []
+    wanted = "n kv_budget method total_latency mean_latency makespan peak_kv"
+    wanted += " lower_bound gap status runtime_s"
+    assert set(wanted.split()) <= set(content)
+
+
+def test_solve_for_people(cli, trace):
+    """A table with latency, bound and gap."""
+    code, out, _ = cli("solve", trace, "--kv-budget", 10)
+    assert code == 0
+    for word in ("3 requests", "mean latency", "2.7 steps", "gap", "14.29%"):
+        assert word in out
+
+
+def test_solve_writes_what_check_accepts(cli, trace, tmp_path):
+    """The schedule file is in row order and replays."""
+    path = tmp_path / "schedule.json"
+    cli("solve", trace, "--kv-budget", 10, "--method", "svf", "-o", path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    expected = solve(Instance([5, 6, 1], [3, 2, 1], 10), "svf").schedule.start
+    assert content["start"] == expected.tolist()
+    assert content["kv_budget"] == 10
+    assert content["method"] == "svf"
+    code, out, _ = cli("check", trace, path, "--kv-budget", 10, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["feasible"]
+    assert report["violations"] == []
+    assert {"total_latency", "peak_kv"} <= set(report)
+
+
+def test_check_fails_for_a_broken_schedule(cli, trace, tmp_path):
+    """Exit code 1, and what is broken."""
+    path = tmp_path / "schedule.json"
+    path.write_text("[0, 0, 0]", encoding="utf-8")
+    code, out, _ = cli("check", trace, path, "--kv-budget", 10, "--json")
+    report = json.loads(out)
+    assert code == 1
+    assert not report["feasible"]
+    assert report["violations"][0]["message"].startswith("step 1: 15 KV tokens held")
+    code, out, _ = cli("check", trace, path, "--kv-budget", 10)
+    assert code == 1
+    assert "step 1: 15 KV tokens held, kv_budget is 10" in out
+
+
+def test_compare_json(cli, trace):
+    """A row for each method, with speed-up and gap."""
+    code, out, err = cli("compare", trace, "--kv-budget", 10, "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert {row["method"] for row in content["rows"]} == set(METHODS)
+    assert err == ""
+    for row in content["rows"]:
+        wanted = {"method", "mean_latency", "speedup_vs_fcfs", "gap", "runtime_s"}
+        assert wanted <= set(row)
+    fcfs = next(row for row in content["rows"] if row["method"] == "fcfs")
+    assert fcfs["speedup_vs_fcfs"] == 1
+
+
+def test_compare_chosen_methods(cli, trace):
+    """Without fcfs among them the speed-up is still against it."""
+    arguments = ("--kv-budget", 10, "--methods", "svf, auto,svf", "--json")
+    _, out, _ = cli("compare", trace, *arguments)
+    rows = json.loads(out)["rows"]
+    assert [row["method"] for row in rows] == ["svf", "auto"]
+    assert rows[0]["speedup_vs_fcfs"] >= 1
+
+
+def test_compare_says_what_it_leaves_out(cli, tmp_path):
+    """A method that is not meant for the size is named on standard error."""
+    path = tmp_path / "trace.csv"
+    path.write_text("prefill_tokens,decode_tokens\n" + "3,4\n" * 150, encoding="utf-8")
+    _, out, err = cli("compare", path, "--kv-budget", 50)
+    assert "exact-dp is meant for up to 100 requests and left out" in err
+    assert "exact-dp" not in out
+
+
+def test_bound_json(cli, trace):
+    """The bound with its method."""
+    code, out, _ = cli("bound", trace, "--kv-budget", 10, "--method", "fluid", "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["lower_bound"] == 7
+    assert content["method"] == "fluid"
+    assert "runtime_s" in content
+    assert "7 steps" in cli("bound", trace, "--kv-budget", 10, "--method", "fluid")[1]
+
+
+def test_generate_then_solve(cli, tmp_path):
+    """What is generated is a trace like any other."""
+    path = tmp_path / "mix.csv"
+    arguments = ("--n", 50, "--long-share", 0.2, "--seed", 1, "-o", path, "--json")
+    code, out, _ = cli("generate", "mix", *arguments)
+    assert code == 0
+    assert json.loads(out)["n"] == 50
+    assert json.loads(out)["path"] == str(path)
+    code, out, _ = cli("solve", path, "--kv-budget", 16492, "--json")
+    assert json.loads(out)["n"] == 50
+
+
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_plots_are_written(cli, trace, tmp_path, command):
+    """A picture where people would rather look."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "out.png"
+    code, _, _ = cli(command, trace, "--kv-budget", 10, "--plot", path)
+    assert code == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_arrivals_in_seconds_become_steps(cli, tmp_path):
+    """With half a second a step, 3 s are step 6."""
+    path = tmp_path / "trace.csv"
+    rows = "arrival_s,prefill_tokens,decode_tokens\n0,5,3\n3,6,2\n"
+    path.write_text(rows, encoding="utf-8")
+    arguments = ("--kv-budget", 10, "--json")
+    content = json.loads(cli("solve", path, *arguments, "--step-time", 0.5)[1])
+    assert (content["makespan"], content["total_latency"]) == (8, 5)
+    content = json.loads(cli("solve", path, *arguments, "--backlog")[1])
+    assert content["makespan"] == 5
+
+
+def test_drop_oversize_says_which(cli, tmp_path):
+    """Left out, listed, and null in the schedule file."""
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE + "10,1\n", encoding="utf-8")
+    message = refused(cli("solve", path, "--kv-budget", 10))
+    assert "1 of 4 requests can never run" in message
+    assert "row 5 (s=10, o=1, needs 11)" in message
+    schedule = tmp_path / "schedule.json"
+    arguments = ("--kv-budget", 10, "--drop-oversize", "--json")
+    code, out, _ = cli("solve", path, *arguments, "-o", schedule)
+    assert code == 0
+    assert json.loads(out)["dropped"] == [5]
+    assert json.loads(schedule.read_text(encoding="utf-8"))["start"][3] is None
+    code, out, _ = cli("check", path, schedule, *arguments)
+    assert code == 0
+    assert json.loads(out)["n"] == 3
+    schedule.write_text("[0, null, 5, null]", encoding="utf-8")
+    message = refused(cli("check", path, schedule, *arguments))
+    assert "row 3 of" in message
+    assert "has no start step" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("0", "0"), ("-3", "-3"), ("many", "many"), ("1e30", "1e30"), ("nan", "nan")],
+)
+def test_bad_kv_budget(cli, trace, text, shown):
+    """What was given and what is allowed."""
+    message = refused(cli("solve", trace, f"--kv-budget={text}"))
+    assert message.startswith(f"--kv-budget {shown}: give the size of the KV cache")
+    assert "from 1 to 2147483647" in message
+
+
+@pytest.mark.parametrize("command", ["solve", "compare", "bound"])
+def test_missing_kv_budget(cli, trace, command):
+    """Nobody can guess how much memory there is."""
+    message = refused(cli(command, trace))
+    assert message.startswith("--kv-budget is missing: give the size")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "magic"], "unknown method 'magic'; choose one of: auto, exact"),
+        (["--bound", "magic"], "unknown bound 'magic'; choose one of: "),
+        (["--seed", "-1"], "--seed"),
+        (["--backfill", "x"], "--backfill"),
+        (["--time-limit", "-1"], "--time-limit"),
+        (["--step-time", "0"], "step_time_s = 0.0 but must be"),
+        (["--block-size", "0"], "--block-size"),
+        (["--plot", "out.xyz"], "must end in .png, .svg or .pdf"),
+        (["--plot", "no/such/folder/out.png"], "no/such/folder"),
+        (["-o", "no/such/folder/out.json"], "no/such/folder"),
+        (["--colour"], "--colour"),
+        (["--tokenizer", "no/such"], "no/such"),
+    ],
+)
+def test_bad_options(cli, trace, arguments, message):
+    """Each is one line that names the option."""
+    assert message in refused(cli("solve", trace, "--kv-budget", 10, *arguments))
+
+
+def test_unknown_command(cli):
+    """One line, not a page."""
+    assert "dance" in refused(cli("dance"))
+
+
+BAD_FILES = {
+    "empty": (b"", "empty"),
+    "header only": (b"prefill_tokens,decode_tokens\n", "no requests"),
+    "unknown columns": (b"a,b\n1,2\n", "ContextTokens"),
+    "no integer": (b"prefill_tokens,decode_tokens\n5,x\n", "line 2"),
+    "fraction": (b"prefill_tokens,decode_tokens\n5,1.5\n", "line 2"),
+    "zero": (b"prefill_tokens,decode_tokens\n5,1\n0,1\n", "line 3"),
+    "negative": (b"prefill_tokens,decode_tokens\n5,-1\n", "line 2"),
+    "nan": (b"prefill_tokens,decode_tokens\n5,nan\n", "line 2"),
+    "huge": (b"prefill_tokens,decode_tokens\n5,1e30\n", "line 2"),
+    "ragged": (b"prefill_tokens,decode_tokens\n5,1\n5\n", "line 3"),
+    "broken gzip": (gzip.compress(TRACE.encode())[:-9], "gzip"),
+    "binary": (bytes(range(256)), "text"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD_FILES))
+def test_bad_traces(cli, tmp_path, kind):
+    """Whatever is wrong with a file is said in one line, and no output is left."""
+    content, message = BAD_FILES[kind]
+    path = tmp_path / "trace.csv"
+    path.write_bytes(content)
+    output = tmp_path / "schedule.json"
+    said = refused(cli("solve", path, "--kv-budget", 10, "-o", output))
+    assert str(path) in said
+    assert message in said
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_missing_file_and_folder(cli, tmp_path):
+    """A path that is no file."""
+    arguments = ("--kv-budget", 10)
+    assert "none.csv" in refused(cli("solve", tmp_path / "none.csv", *arguments))
+    assert str(tmp_path) in refused(cli("solve", tmp_path, *arguments))
+
+
+def test_bom_and_crlf_simply_work(cli, tmp_path):
+    """Spreadsheets write those."""
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + TRACE.replace("\n", "\r\n").encode())
+    assert cli("solve", path, "--kv-budget", 10)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[0, 0]", "2 start steps but"),
+        ("{}", 'a list "start"'),
+        ("[0, 0, -1]", "start of row 3 is -1"),
+        ("[0, 0, true]", "start of row 3 is true"),
+        ("[0, 0, 1.5]", "start of row 3 is 1.5"),
+        ("[0, 0, null]", "row 4 of"),
+        ("nonsense", "is no JSON"),
+    ],
+)
+def test_bad_schedule_files(cli, trace, tmp_path, content, message):
+    """Another length, another type, another file."""
+    path = tmp_path / "schedule.json"
+    path.write_text(content, encoding="utf-8")
+    assert message in refused(cli("check", trace, path, "--kv-budget", 10))
+
+
+def test_an_output_that_fails_leaves_what_was_there(cli, trace, tmp_path, monkeypatch):
+    """An old schedule survives a run that breaks while it writes."""
+    path = tmp_path / "schedule.json"
+    path.write_text("old", encoding="utf-8")
+
+    def broken(content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sortedf.schedule_file.json.dumps", broken)
+    arguments = ("--kv-budget", 10, "-o", path)
+    assert "No space left" in refused(cli("solve", trace, *arguments))
+    assert path.read_text(encoding="utf-8") == "old"
+    assert sorted(tmp_path.iterdir()) == [path, trace]
+
+
+def test_methods_are_listed(cli):
+    """Every method with what it costs and what it guarantees."""
+    _, out, _ = cli("methods", "--json")
+    assert {row["method"] for row in json.loads(out)["rows"]} == set(METHODS)
+    _, out, _ = cli("methods")
+    assert "1 + 2 / (1 - max peak / M)" in out
+
+
+COMMANDS = ["solve", "compare", "bound", "check", "generate", "methods"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(cli, command):
+    """Every command shows how to call it."""
+    code, out, _ = cli(command, "--help")
+    assert code == 0
+    assert f"Example: sortedf {command}" in " ".join(out.split())
+
+
+def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sortedf", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_as_a_module_with_exit_codes(trace):
+    """`python -m sortedf` is the same program, seen from outside."""
+    good = run_module("solve", str(trace), "--kv-budget", "10", "--json")
+    assert good.returncode == 0
+    assert json.loads(good.stdout)["n"] == 3
+    bad = run_module("solve", str(trace), "--kv-budget", "0")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.count("\n") == 1
+    version = run_module("--version")
+    assert version.stdout.startswith("sortedf ")
+
+
+def test_solution_is_what_the_library_says(cli, trace):
+    """Command line and library agree."""
+    _, out, _ = cli("solve", trace, "--kv-budget", 10, "--json", "--method", "lpt")
+    instance = Instance([5, 6, 1], [3, 2, 1], 10)
+    result = solve(instance, "lpt")
+    assert json.loads(out)["total_latency"] == result.tel
+    assert check(instance, result.schedule).feasible
+
+
+def test_progress_lines_in_a_log(capsys, monkeypatch):
+    """Where standard error is no terminal, long work says how far it is."""
+    from sortedf.cli import progress
+
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    with progress.progress("work") as report:
+        report(1000, 5000)
+    assert capsys.readouterr().err == "sortedf: work: 1,000 of 5,000\n"
+
+
+def test_progress_bar_on_a_terminal(monkeypatch):
+    """On a terminal it is a bar, and it goes away."""
+    from sortedf.cli import progress
+
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.progress("work") as report:
+        report(1, 2)
+        report(2, 2)
