@@ -9,14 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sortedf.errors import SortedfError
+from sortedf.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class OutputError(SortedfError, ValueError):
-    """An output file cannot be written; the message names path and reason."""
 
 
 @contextmanager

@@ -33,6 +33,10 @@ class TraceError(SortedfError, ValueError):
     """A trace or schedule file cannot be read; the message names file and line."""
 
 
+class OutputError(SortedfError, ValueError):
+    """An output file cannot be written; the message names path and reason."""
+
+
 class TooLargeError(SortedfError, ValueError):
     """A method would need more memory than is sensible; the message names another."""
 

@@ -24,8 +24,9 @@ def command(
     ],
     n: Annotated[int, typer.Option("--n", help="Number of requests.", min=1)],
     long_share: Annotated[
-        float, typer.Option(help="Share of long documents in a mix.", min=0, max=1)
-    ] = 0.2,
+        float | None,
+        typer.Option(help="Share of long documents in a mix: 0.2.", min=0, max=1),
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Poisson arrivals per second; none: backlog.")
     ] = None,

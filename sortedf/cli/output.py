@@ -39,11 +39,9 @@ def print_table(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    justify: Literal["left", "right"]
     for k, column in enumerate(columns):
-        table.add_column(
-            column, justify="left" if k < num_text else "right", no_wrap=True
-        )
+        justify: Literal["left", "right"] = "left" if k < num_text else "right"
+        table.add_column(column, justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console = Console(highlight=False)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from sortedf import EngineModel, Instance, Schedule
-from sortedf.atomic import OutputError
-from sortedf.errors import MissingExtraError
+from sortedf.errors import MissingExtraError, OutputError
 from sortedf.plotting import plot_completions, plot_format, plot_schedule, save
 from sortedf.plotting.thin import COLUMNS, thin
 

@@ -1,0 +1,100 @@
+"""Seeded traces whose lengths look like those of real services."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.generate.lengths import draw_mixture
+from sortedf.generate.quantiles import POPULATIONS
+from sortedf.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+KINDS = ("mix", *POPULATIONS)
+"""What can be generated."""
+
+DEFAULT_LONG_SHARE = 0.2
+"""Share of documents in a mix."""
+
+
+def generate(
+    kind: str,
+    n: int,
+    *,
+    long_share: float | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+) -> Trace:
+    """Generate a trace; the same arguments give the same trace.
+
+    Parameters
+    ----------
+    kind : {"mix", "chat", "documents", "code", "reasoning"}
+        "mix" is chat with documents in between; for the others and their sources see
+        `sortedf.generate.quantiles`.
+    n : int
+        Number of requests.
+    long_share : float, optional
+        Share of documents in a mix, from 0 to 1: `round(n * long_share)` of them, at
+        random positions; 0.2 if left out. Only for a mix.
+    rate : float, optional
+        Requests per second of Poisson arrivals, the first at 0. If left out, every
+        request is there from the start.
+    seed : int
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is out of range; the message says what is allowed.
+
+    Examples
+    --------
+    >>> generate("mix", 1000, long_share=0.2, seed=1)
+    Trace(1000 requests, generated, 'mix')
+    """
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; choose one of: {', '.join(KINDS)}.")
+    n = checked_int("n", n, minimum=1, maximum=MAX_TOKENS)
+    seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
+    if long_share is not None and kind != "mix":
+        raise ValueError(f"long_share is for a mix, and {kind!r} is of one kind only.")
+    share = DEFAULT_LONG_SHARE if long_share is None else long_share
+    _check_number("long_share", share, 0 <= share <= 1, "from 0 to 1")
+    if rate is not None:
+        good = math.isfinite(rate) and rate > 0
+        _check_number("rate", rate, good, "above 0 requests per second")
+    # Apart, so that lengths do not depend on whether requests arrive or wait.
+    lengths, times = np.random.default_rng(seed).spawn(2)
+    if kind == "mix":
+        prefill, decode = _mixed(n, round(n * share), lengths)
+    else:
+        prefill, decode = draw_mixture(n, POPULATIONS[kind], lengths)
+    arrival_s = np.zeros(n)
+    if rate is not None:
+        arrival_s[1:] = np.cumsum(times.exponential(1 / rate, n - 1))
+    return Trace(prefill, decode, arrival_s, source="generated", name=kind)
+
+
+def _mixed(
+    n: int, num_documents: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    is_document = rng.permutation(n) < num_documents
+    prefill, decode = np.empty((2, n), dtype=np.int64)
+    for kind, mine in (("chat", ~is_document), ("documents", is_document)):
+        pairs = draw_mixture(int(mine.sum()), POPULATIONS[kind], rng)
+        prefill[mine], decode[mine] = pairs
+    return prefill, decode
+
+
+def _check_number(name: str, value: float, good: bool, rule: str) -> None:
+    if isinstance(value, bool) or not good:
+        raise ValueError(f"{name} = {value} but must be a number {rule}.")

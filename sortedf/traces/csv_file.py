@@ -1,0 +1,123 @@
+"""Reading CSV: by plain splitting as long as that is right, then by `csv`.
+
+Splitting is right while no line has a quote and every line has as many commas as the
+header. It is some three times faster, as no list is made for each row.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from sortedf.errors import TraceError
+from sortedf.traces.columns import numbers_in_text
+from sortedf.traces.formats import match_columns
+from sortedf.traces.opening import text_lines
+from sortedf.traces.source import Source, Stretch, in_stretches
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterable, Iterator
+
+    from sortedf.traces.formats import Match
+
+    File = io.BufferedReader[Any]
+    NumberedRow = tuple[int, list[str]]
+
+BLOCK = 1 << 20
+"""Bytes that are split at a time."""
+
+
+def csv_source(header: str, number: int, file: File, path: str) -> Source:
+    """Read a CSV file with a header row.
+
+    Blank lines are skipped, wherever they are. A row's number is that of its last
+    line, the header's line counted.
+
+    Parameters
+    ----------
+    header : str
+        The header, read already.
+    number : int
+        The line that it is in.
+    file : binary file
+        The lines after it.
+    path : str
+
+    Raises
+    ------
+    TraceError
+        If it is no CSV of a known format.
+    """
+    _, fields = next(_numbered_rows([header], number, path), (number, []))
+    match = match_columns(fields, f"{path}: the header in line {number}")
+    names = [name.strip() for name in fields]
+    return Source(
+        path,
+        match.format,
+        "line",
+        prefill=names[match.prefill],
+        decode=names[match.decode],
+        arrival="" if match.arrival is None else names[match.arrival],
+        parse=numbers_in_text,
+        stretches=_stretches(file, number + 1, match, len(fields), path),
+    )
+
+
+def _stretches(
+    file: File, number: int, match: Match, width: int, path: str
+) -> Iterator[Stretch]:
+    """Cut the lines into stretches; `number` is that of the first line."""
+    while lines := file.readlines(BLOCK):
+        block = b"".join(lines)
+        if b'"' in block or {line.count(b",") for line in lines} != {width - 1}:
+            rest = itertools.chain(lines, file)
+            yield from _by_csv_module(rest, number, match, width, path)
+            return
+        try:
+            fields = block.decode().rstrip("\n").replace("\n", ",").split(",")
+        except UnicodeDecodeError:
+            for _ in text_lines(lines, path, number):
+                pass  # raises at the line that is to blame
+            raise
+        yield _stretch(
+            range(number, number + len(lines)),
+            [fields[column::width] for column in range(width)],
+            match,
+        )
+        number += len(lines)
+
+
+def _by_csv_module(
+    lines: Iterable[bytes], number: int, match: Match, width: int, path: str
+) -> Iterator[Stretch]:
+    rows = _numbered_rows(text_lines(lines, path, number), number, path)
+    for numbered in in_stretches(rows):
+        for line, fields in numbered:
+            if len(fields) != width:
+                raise TraceError(
+                    f"{path}: line {line} has {len(fields)} fields but the header has "
+                    f"{width}; every row must have as many."
+                )
+        columns = list(zip(*(fields for _, fields in numbered), strict=True))
+        yield _stretch([line for line, _ in numbered], columns, match)
+
+
+def _stretch(row: Any, columns: list[Any], match: Match) -> Stretch:
+    arrival = None if match.arrival is None else columns[match.arrival]
+    return Stretch(row, columns[match.prefill], columns[match.decode], arrival)
+
+
+def _numbered_rows(
+    lines: Iterable[str], number: int, path: str
+) -> Iterator[NumberedRow]:
+    reader = csv.reader(lines, strict=True)
+    before = number - 1
+    try:
+        for fields in reader:
+            if len(fields) > 1 or (fields and fields[0].strip()):
+                yield before + reader.line_num, fields
+    except csv.Error as error:
+        line, reason = before + reader.line_num, str(error).split(" - ")[0]
+        raise TraceError(f"{path}: line {line} is no CSV: {reason}.") from None

@@ -1,0 +1,184 @@
+"""Reading JSON: a list of objects, or an object a line (JSONL)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+from sortedf.errors import TraceError
+from sortedf.traces.chat import CHAT_COLUMNS, counts_of
+from sortedf.traces.columns import numbers_in_objects
+from sortedf.traces.formats import CHAT_FORMATS, Format, match_columns
+from sortedf.traces.place import shown_json
+from sortedf.traces.source import Source, Stretch, in_stretches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sortedf.traces.tokens import Count
+
+    Record = dict[str, Any]
+    NumberedRecord = tuple[int, Record]
+
+
+def json_source(
+    lines: Iterable[str], number: int, path: str, count: Count | None, *, listed: bool
+) -> Source:
+    """Read one list of objects, or an object in each line.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        From the first line that is not blank.
+    number : int
+        The number of that line.
+    path : str
+    count : callable, optional
+        Counts the tokens of a text, for formats that hold texts.
+    listed : bool
+        Whether the file is one list.
+
+    Raises
+    ------
+    TraceError
+        If it is no JSON of a known format.
+    """
+    unit = "item" if listed else "line"
+    if listed:
+        records = _items("".join(lines), number, path)
+    else:
+        records = _objects(lines, number, path)
+    first = next(records, None)
+    if first is None:
+        raise TraceError(f"{path} has no requests; a trace has an object for each.")
+    records = itertools.chain([first], records)
+    record = first[1]
+    for name, key in CHAT_FORMATS.items():
+        if key in record:
+            return _chat_source(records, name, unit, path, count)
+    return _table_source(records, list(record), unit, path)
+
+
+def _table_source(
+    records: Iterator[NumberedRecord], keys: list[str], unit: str, path: str
+) -> Source:
+    match = match_columns(keys, f"{path}: the first object")
+    prefill, decode = keys[match.prefill], keys[match.decode]
+    arrival = None if match.arrival is None else keys[match.arrival]
+
+    def stretches() -> Iterator[Stretch]:
+        for stretch in in_stretches(records):
+            numbers = [number for number, _ in stretch]
+            s = _column(stretch, prefill, unit, path)
+            o = _column(stretch, decode, unit, path)
+            times = None if arrival is None else _column(stretch, arrival, unit, path)
+            if times is None:
+                _refuse_late_key(stretch, match.format.arrival, unit, path)
+            yield Stretch(numbers, s, o, times)
+
+    return Source(
+        path,
+        match.format,
+        unit,
+        prefill=prefill,
+        decode=decode,
+        arrival=arrival or "",
+        parse=numbers_in_objects,
+        stretches=stretches(),
+    )
+
+
+def _chat_source(
+    records: Iterator[NumberedRecord],
+    name: str,
+    unit: str,
+    path: str,
+    count: Count | None,
+) -> Source:
+    columns = CHAT_COLUMNS[name]
+
+    def stretches() -> Iterator[Stretch]:
+        for stretch in in_stretches(records):
+            pairs = [
+                counts_of(record, name, f"{path}: {unit} {number}", count)
+                for number, record in stretch
+            ]
+            prefill, decode = zip(*pairs, strict=True)
+            yield Stretch([number for number, _ in stretch], prefill, decode, None)
+
+    return Source(
+        path,
+        Format(name, *columns, arrival=""),
+        unit,
+        *columns,
+        arrival="",
+        parse=numbers_in_objects,
+        stretches=stretches(),
+    )
+
+
+def _objects(lines: Iterable[str], first: int, path: str) -> Iterator[NumberedRecord]:
+    decode = json.JSONDecoder().raw_decode  # half the time of json.loads
+    for number, line in enumerate(lines, start=first):
+        if not (text := line.strip()):
+            continue
+        try:
+            value, end = decode(text)
+        except (ValueError, RecursionError):
+            end = -1
+        if end != len(text):
+            value = _parsed(line.rstrip(), number, path)  # says what is wrong
+        yield number, _object(value, path, "line", number)
+
+
+def _items(text: str, first: int, path: str) -> Iterator[NumberedRecord]:
+    for number, value in enumerate(_parsed(text, first, path), start=1):
+        yield number, _object(value, path, "item", number)
+
+
+def _parsed(text: str, number: int, path: str) -> Any:
+    """Parse `text`, whose first line is the file's line `number`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = number + error.lineno - 1
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+    except RecursionError:
+        line, reason = number, "nested too deeply"
+    except ValueError:  # an integer of thousands of digits
+        line, reason = number, "a number has too many digits"
+    raise TraceError(f"{path}: line {line} is no JSON: {reason}.")
+
+
+def _object(value: object, path: str, unit: str, number: int) -> Record:
+    if isinstance(value, dict):
+        return value
+    raise TraceError(
+        f"{path}: {unit} {number} is {shown_json(value)} but must be a JSON object, "
+        "which describes a request."
+    )
+
+
+def _column(
+    stretch: list[NumberedRecord], key: str, unit: str, path: str
+) -> list[object]:
+    try:
+        return [record[key] for _, record in stretch]
+    except KeyError:
+        number = next(number for number, record in stretch if key not in record)
+        raise TraceError(
+            f"{path}: {unit} {number} has no {key} but the first object has; every "
+            "object must have the same keys."
+        ) from None
+
+
+def _refuse_late_key(
+    stretch: list[NumberedRecord], key: str, unit: str, path: str
+) -> None:
+    for number, record in stretch:
+        if key in record:
+            raise TraceError(
+                f"{path}: {unit} {number} has {key} but the first object has not; "
+                "every object must have the same keys."
+            )

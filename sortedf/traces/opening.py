@@ -1,0 +1,61 @@
+"""Opening a file of unknown kind: gzip or not, text or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sortedf.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@contextmanager
+def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
+    """Open `path` for reading bytes, unpacked if it is gzip.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be opened, now or while it is read.
+    """
+    if not path or "\0" in path:
+        raise TraceError(f"{path!r} cannot be read: it is no file name.")
+    try:
+        with open(path, "rb") as raw:
+            if raw.peek(2)[:2] != GZIP_MAGIC:
+                yield raw
+            else:
+                # The reader around it splits lines in C; GzipFile would in Python.
+                with io.BufferedReader(gzip.GzipFile(fileobj=raw)) as unpacked:
+                    yield unpacked
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(f"{path}: broken or truncated gzip: {error}.") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TraceError(f"{path} cannot be read: {reason}.") from error
+
+
+def text_lines(lines: Iterable[bytes], path: str, number: int = 1) -> Iterator[str]:
+    """Decode the lines of a file, of which the first has the number `number`.
+
+    Raises
+    ------
+    TraceError
+        At the first line that is no UTF-8.
+    """
+    for count, line in enumerate(lines, start=number):
+        try:
+            # Only the first line of a file can have a byte order mark.
+            yield line.decode("utf-8-sig" if count == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise TraceError(
+                f"{path}: line {count}: 0x{error.object[error.start]:02x} is no UTF-8; "
+                "a trace is CSV, JSON or JSONL in UTF-8, or Parquet."
+            ) from None

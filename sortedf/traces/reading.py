@@ -1,0 +1,182 @@
+"""Reading traces: the kind of file and the format are recognised by content."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.errors import TraceError
+from sortedf.traces.columns import (
+    SECONDS_RULE,
+    TOKENS_RULE,
+    clock_ns,
+    is_clock,
+    seconds,
+    whole_tokens,
+)
+from sortedf.traces.csv_file import csv_source
+from sortedf.traces.json_file import json_source
+from sortedf.traces.opening import opened, text_lines
+from sortedf.traces.parquet_file import PARQUET_MAGIC, parquet_source
+from sortedf.traces.tokens import token_counter
+from sortedf.traces.trace import Trace
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sortedf.engine_model import EngineModel
+    from sortedf.instance import Instance
+    from sortedf.traces.columns import Column
+    from sortedf.traces.source import Source
+    from sortedf.traces.tokens import Count
+
+    Tokenizer = Callable[[str], int] | str | os.PathLike[str]
+
+
+def read(
+    path: str | os.PathLike[str],
+    kv_budget: int,
+    *,
+    engine: EngineModel | None = None,
+    step_time_s: float = 1.0,
+    backlog: bool = False,
+    drop_oversize: bool = False,
+    tokenizer: Tokenizer | None = None,
+) -> Instance:
+    """Read a trace as an instance, its requests in the file's order.
+
+    Parameters
+    ----------
+    path, tokenizer
+        As in `read_trace`.
+    kv_budget, engine, step_time_s, backlog, drop_oversize
+        As in `Trace.to_instance`.
+
+    Returns
+    -------
+    Instance
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or holds anything that is no request.
+    OversizeError
+        If a request can never run and `drop_oversize` is not set, or if none can.
+    """
+    trace = read_trace(path, tokenizer=tokenizer)
+    instance, _ = trace.to_instance(
+        kv_budget,
+        engine=engine,
+        step_time_s=step_time_s,
+        backlog=backlog,
+        drop_oversize=drop_oversize,
+    )
+    return instance
+
+
+def read_trace(
+    path: str | os.PathLike[str], *, tokenizer: Tokenizer | None = None
+) -> Trace:
+    """Read a trace from CSV, JSON, JSONL or Parquet, gzip or not.
+
+    The name of the file does not matter. The formats are listed in
+    `sortedf.traces.formats`.
+
+    Parameters
+    ----------
+    path : path
+    tokenizer : callable or path, optional
+        For formats that hold texts: a function from a text to its number of tokens,
+        or a tokenizer.json or its folder. Only the texts are counted, without what a
+        chat template adds.
+
+    Returns
+    -------
+    Trace
+        Requests in the file's order.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or holds anything that is no request; one line
+        that names file, line and field.
+    MissingExtraError
+        If a package for this kind of file is missing.
+    """
+    name = os.fsdecode(path)
+    count = None if tokenizer is None else token_counter(tokenizer)
+    with opened(name) as file:
+        return _collected(_source(file, name, count))
+
+
+def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Source:
+    head = file.peek(len(PARQUET_MAGIC))
+    if head.startswith(PARQUET_MAGIC):
+        return parquet_source(file, path)
+    if b"\0" in head:
+        raise TraceError(
+            f"{path} is no text (byte {head.index(0) + 1} is 0); a trace is CSV, JSON "
+            "or JSONL in UTF-8, or Parquet."
+        )
+    lines = text_lines(file, path)
+    number, first = next(
+        ((n, line) for n, line in enumerate(lines, start=1) if line.strip()), (0, "")
+    )
+    if not first:
+        raise TraceError(f"{path} is empty; a trace has at least one request.")
+    if first.lstrip().startswith(("{", "[")):
+        listed = first.lstrip().startswith("[")
+        rest = itertools.chain([first], lines)
+        return json_source(rest, number, path, count, listed=listed)
+    return csv_source(first, number, file, path)
+
+
+def _collected(source: Source) -> Trace:
+    rows, prefills, decodes, arrivals = [], [], [], []
+    clock = None
+    for stretch in source.stretches:
+        row = np.asarray(stretch.row, dtype=np.int64)
+        rows.append(row)
+        prefills.append(_tokens(source, source.prefill, stretch.prefill, row))
+        decodes.append(_tokens(source, source.decode, stretch.decode, row))
+        if stretch.arrival is not None:
+            if clock is None:  # the first row decides how all times are written
+                clock = source.format.clock and is_clock(stretch.arrival[0])
+            arrivals.append(_times(source, stretch.arrival, row, clock))
+    if not rows:
+        raise TraceError(f"{source.path} has a header but no requests.")
+    arrival_s = np.zeros(sum(map(len, rows)))
+    if arrivals:
+        times = np.concatenate(arrivals)
+        arrival_s = (times - times.min()) / (1e9 if clock else source.format.second)
+    return Trace(
+        np.concatenate(prefills),
+        np.concatenate(decodes),
+        arrival_s,
+        np.concatenate(rows),
+        source=source.format.name,
+        name=source.path,
+    )
+
+
+def _tokens(
+    source: Source, column: str, values: Column, row: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    place = source.place(column, row)
+    return whole_tokens(source.parse(values, place, TOKENS_RULE), values, place)
+
+
+def _times(
+    source: Source, values: Column, row: NDArray[np.int64], clock: bool
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Nanoseconds of a clock, in integers, or numbers in the format's unit."""
+    place = source.place(source.arrival, row)
+    if clock:
+        return clock_ns(values, place)
+    return seconds(source.parse(values, place, SECONDS_RULE), values, place)

@@ -1,0 +1,72 @@
+"""What each kind of file gives to the reader: stretches of raw columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from sortedf.traces.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sortedf.traces.columns import Column, Parse
+    from sortedf.traces.formats import Format
+
+    Rows = Sequence[int] | NDArray[np.int64]
+
+STRETCH = 10_000
+"""Rows that are held as Python objects at a time."""
+
+T = TypeVar("T")
+
+
+class Stretch(NamedTuple):
+    """Consecutive rows of a file, by column, not yet converted."""
+
+    row: Rows
+    prefill: Column
+    decode: Column
+    arrival: Column | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file whose format is known, to be read once.
+
+    Attributes
+    ----------
+    path : str
+    format : Format
+    unit : str
+        What row numbers count: "line", "row" or "item".
+    prefill, decode, arrival : str
+        Names of the columns as the file has them.
+    parse : callable
+        Turns a raw column into numbers; differs by the kind of file.
+    stretches : iterator of Stretch
+    """
+
+    path: str
+    format: Format
+    unit: str
+    prefill: str
+    decode: str
+    arrival: str
+    parse: Parse
+    stretches: Iterator[Stretch]
+
+    def place(self, column: str, row: Rows) -> Place:
+        """Where the values of `column` stand, for messages."""
+        return Place(self.path, self.unit, column, row, self.format.zero_note)
+
+
+def in_stretches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Cut `items` into lists of `STRETCH`, the last one shorter."""
+    rest = iter(items)
+    while stretch := list(islice(rest, STRETCH)):
+        yield stretch

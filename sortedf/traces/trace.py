@@ -1,0 +1,193 @@
+"""A trace: what each request asks for, and when it comes, in seconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.arrays import MAX_STEP, MAX_TOKENS, checked_int, frozen_ints
+from sortedf.engine_model import EngineModel
+from sortedf.errors import OversizeError, TraceError
+from sortedf.instance import Instance, oversize_ids, oversize_message
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+BOUNDARY_TOLERANCE = 1e-6
+"""A request that comes this part of a step after a step's start counts as on time.
+
+In floating point 10.3 s - 10 s is 3.000000000000007 steps of 0.1 s: rounded up without
+a tolerance, rounding noise alone would delay that request by a whole step.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Requests in file order. Checked once, then read-only.
+
+    Parameters
+    ----------
+    prefill, decode : array_like of int, shape (n,)
+        Prompt and answer lengths, in tokens, at least 1.
+    arrival_s : array_like of float, shape (n,), optional
+        Arrival times in seconds, at least 0, in any order. They are shifted so that
+        the first is 0. Zeros if left out.
+    row : array_like of int, shape (n,), optional
+        Where each request stands in its file, counted from 1, for messages: the line
+        of a text file, the row of a Parquet file, the item of a JSON list. 1 to n if
+        left out.
+    source : str
+        Name of the format it was read from.
+    name : str
+        The file's path as it was given, for messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no request, or an entry is out of range; the message names it.
+    """
+
+    prefill: NDArray[np.int64]
+    decode: NDArray[np.int64]
+    arrival_s: NDArray[np.float64] = field(default=None)  # type: ignore[arg-type]
+    row: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
+    source: str = "arrays"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for name in ("prefill", "decode"):
+            values = frozen_ints(
+                name, getattr(self, name), minimum=1, maximum=MAX_TOKENS
+            )
+            put(self, name, values)
+        n = len(self.prefill)
+        if n == 0:
+            raise ValueError("a trace needs at least one request.")
+        seconds = np.zeros(n) if self.arrival_s is None else self.arrival_s
+        put(self, "arrival_s", _frozen_seconds("arrival_s", seconds))
+        row = np.arange(1, n + 1) if self.row is None else self.row
+        put(self, "row", frozen_ints("row", row, minimum=1, maximum=MAX_STEP))
+        for name in ("decode", "arrival_s", "row"):
+            if len(getattr(self, name)) != n:
+                raise ValueError(
+                    f"{name} has {len(getattr(self, name))} entries but prefill has "
+                    f"{n}; they must be equally long."
+                )
+
+    def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
+        # Plain pickling would give back writeable, unchecked arrays.
+        fields = (self.prefill, self.decode, self.arrival_s, self.row)
+        return Trace, (*fields, self.source, self.name)
+
+    def __repr__(self) -> str:
+        last = float(self.arrival_s.max())
+        online = f", last arrival {last:g} s" if last else ""
+        name = f", {self.name!r}" if self.name else ""
+        return f"Trace({self.num_requests} requests, {self.source}{name}{online})"
+
+    @property
+    def num_requests(self) -> int:
+        """`n`, the number of requests."""
+        return len(self.prefill)
+
+    def to_instance(
+        self,
+        kv_budget: int,
+        *,
+        engine: EngineModel | None = None,
+        step_time_s: float = 1.0,
+        backlog: bool = False,
+        drop_oversize: bool = False,
+    ) -> tuple[Instance, NDArray[np.int64]]:
+        """Turn seconds into steps, and check every request against the budget.
+
+        Parameters
+        ----------
+        kv_budget : int
+            `M`, in tokens.
+        engine : EngineModel, optional
+            Block size and caps of a step; the papers' model if left out.
+        step_time_s : float
+            Seconds per step. A request that comes within a step may run after it:
+            arrivals are rounded up, but for `BOUNDARY_TOLERANCE`.
+        backlog : bool
+            Leave the arrival times out of account: every request is there at step 0.
+        drop_oversize : bool
+            Leave out requests that can never run, instead of refusing the trace.
+
+        Returns
+        -------
+        instance : Instance
+        kept : int64 array
+            For each request of the instance its position in the trace.
+
+        Raises
+        ------
+        OversizeError
+            If a request can never run and `drop_oversize` is not set, or if none can.
+        ValueError, TypeError
+            If an argument is out of range.
+        """
+        budget = checked_int("kv_budget", kv_budget, minimum=1, maximum=MAX_TOKENS)
+        engine = EngineModel() if engine is None else engine
+        steps = self._arrival_steps(step_time_s, backlog)
+        ids = oversize_ids(self.prefill, self.decode, budget, engine)
+        if len(ids) and (not drop_oversize or len(ids) == self.num_requests):
+            raise self._oversize_error(ids, budget, engine, drop_oversize)
+        kept = np.delete(np.arange(self.num_requests), ids)
+        instance = Instance(
+            self.prefill[kept], self.decode[kept], budget, steps[kept], engine
+        )
+        return instance, kept
+
+    def _arrival_steps(self, step_time_s: float, backlog: bool) -> NDArray[np.int64]:
+        if not (math.isfinite(step_time_s) and step_time_s > 0):
+            raise ValueError(
+                f"step_time_s = {step_time_s} but must be a number of seconds above 0."
+            )
+        if backlog:
+            return np.zeros(self.num_requests, dtype=np.int64)
+        steps = np.ceil(self.arrival_s / step_time_s - BOUNDARY_TOLERANCE)
+        late = steps > MAX_STEP
+        if late.any():
+            i = int(np.argmax(late))
+            raise TraceError(
+                f"{self._prefix}row {self.row[i]} arrives after {self.arrival_s[i]:g} "
+                f"s, which is step {steps[i]:g}, but steps go up to {MAX_STEP}."
+            )
+        return steps.astype(np.int64)
+
+    def _oversize_error(
+        self, ids: NDArray[np.int64], budget: int, engine: EngineModel, drop: bool
+    ) -> OversizeError:
+        s, o = self.prefill, self.decode
+        rows = [(int(self.row[i]), int(s[i]), int(o[i])) for i in ids[:5]]
+        message = oversize_message("row", rows, len(ids), len(s), budget, engine)
+        end = "none is left" if drop else "drop_oversize leaves them out"
+        return OversizeError(f"{self._prefix}{message}; {end}.", tuple(ids.tolist()))
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name}: " if self.name else ""
+
+
+def _frozen_seconds(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Copy `values`, shifted so that the first is 0, into a read-only float array."""
+    raw = np.asarray(values)
+    if raw.ndim != 1 or raw.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a one-dimensional array of numbers.")
+    seconds = raw.astype(np.float64)
+    bad = ~((seconds >= 0) & np.isfinite(seconds))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"{name}[{i}] = {seconds[i]} but must be a number of seconds, at least 0."
+        )
+    if len(seconds):
+        seconds -= seconds.min()
+    seconds.flags.writeable = False
+    return seconds

@@ -1,0 +1,171 @@
+"""Generated traces look like the published ones, and repeat."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, spearmanr
+
+from sortedf.generate import KINDS, generate
+from sortedf.traces import read_trace, write_trace
+
+DATA = Path(
+    os.environ.get("SORTEDF_DATA")
+    or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+)
+SOURCES = {
+    "chat": ("lmsys_chat_first_turn", 0.220),
+    "documents": ("arxiv_summarization_4k", -0.114),
+    "code": ("azure_2023_code", -0.021),
+    "reasoning": ("servegen_deepseek_r1_resampled", -0.371),
+}
+QUANTILES = [0.01, 0.05, *np.arange(1, 10) / 10, 0.95, 0.99, 0.999]
+PUBLISHED = {
+    ("chat", "prefill"): [2, 3, 6, 10, 14, 19, 28, 40, 66, 109, 302, 432, 750, 1320],
+    ("chat", "decode"): [2, 8, 12, 28, 54, 90, 140, 216, 298, 384, 512, 520, 850, 1062],
+    ("documents", "prefill"): [
+        *(73, 748, 1242, 1802, 2150, 2453, 2730, 2996, 3249, 3490, 3702, 3813, 3933),
+        4011,
+    ],
+    ("documents", "decode"): [
+        *(36, 60, 78, 104, 125, 145, 167, 192, 222, 268, 372, 736, 3271, 3844),
+    ],
+}
+N = 100_000
+
+
+@cache
+def large(kind):
+    return generate(kind, N, seed=1)
+
+
+@pytest.mark.parametrize(("kind", "field"), PUBLISHED)
+def test_quantiles_are_the_published_ones(kind, field):
+    """Shares are off by at most 0.03.
+
+    0.005 is the error of the points that the generator interpolates, and sampling adds
+    about 0.004 at this size. Documents have more, 0.025, as pairs of more than 4,096
+    tokens are drawn again, which thins out long prompts.
+    """
+    lengths = np.sort(getattr(large(kind), field))
+    for q, length in zip(QUANTILES, PUBLISHED[kind, field], strict=True):
+        below = np.searchsorted(lengths, length, "left") / N
+        up_to = np.searchsorted(lengths, length, "right") / N
+        assert below - 0.03 <= q <= up_to + 0.03, (q, length)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_distributions_are_those_of_the_real_traces(kind):
+    """Kolmogorov-Smirnov distance at most 0.03, means within 5 %."""
+    path = DATA / "traces" / f"{SOURCES[kind][0]}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"no {path}; the variable SORTEDF_DATA names the folder of traces")
+    real, made = read_trace(path), large(kind)
+    for field in ("prefill", "decode"):
+        ours, theirs = getattr(made, field), getattr(real, field)
+        assert ks_2samp(ours, theirs).statistic <= 0.03
+        assert ours.mean() == pytest.approx(theirs.mean(), rel=0.05)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_lengths_are_correlated_as_published(kind):
+    """Spearman's rank correlation, within 0.03."""
+    made = large(kind)
+    rho = spearmanr(made.prefill, made.decode).statistic
+    assert rho == pytest.approx(SOURCES[kind][1], abs=0.03)
+
+
+def test_the_atom_of_the_chat_service_is_there():
+    """4.7 % of its answers were cut at 512 tokens."""
+    decode = large("chat").decode
+    assert np.isin(decode, (512, 513)).mean() == pytest.approx(0.047, abs=0.003)
+
+
+def test_documents_keep_to_the_limit_of_their_source():
+    """Prompt and answer together have at most 4,096 tokens."""
+    made = large("documents")
+    assert (made.prefill + made.decode).max() <= 4096
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_file(tmp_path, kind):
+    """To the byte; another seed gives another."""
+    contents = []
+    for i, seed in enumerate((7, 7, 8)):
+        path = tmp_path / f"{i}.csv"
+        write_trace(generate(kind, 300, rate=2.0, seed=seed), path)
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_a_mix_has_its_share_of_documents_in_between():
+    """Documents have long prompts, and are not all at one end."""
+    made = generate("mix", 10_000, long_share=0.3, seed=3)
+    long = np.flatnonzero(made.prefill > 1400)
+    # 14 % of documents are shorter, 0.1 % of chats longer.
+    assert len(long) == pytest.approx(3000 * 0.86, rel=0.05)
+    assert long.mean() == pytest.approx(5000, rel=0.05)
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_mix_may_be_of_one_sort(share):
+    """With 0 % or 100 % documents."""
+    made = generate("mix", 500, long_share=share)
+    assert (np.median(made.prefill) > 1000) == bool(share)
+
+
+def test_one_request_is_a_trace():
+    """Whatever the kind."""
+    for kind in KINDS:
+        assert generate(kind, 1, rate=1.0).arrival_s.tolist() == [0]
+
+
+def test_arrivals_are_poisson():
+    """The first at 0, gaps with the mean and the deviation of an exponential."""
+    made = generate("chat", 20_000, rate=4.0, seed=2)
+    gaps = np.diff(made.arrival_s)
+    assert made.arrival_s[0] == 0
+    assert gaps.min() >= 0
+    assert gaps.mean() == pytest.approx(0.25, rel=0.03)
+    assert gaps.std() == pytest.approx(0.25, rel=0.05)
+
+
+def test_lengths_do_not_depend_on_the_rate():
+    """So that the same requests can be looked at as a backlog and online."""
+    waiting, arriving = (generate("mix", 200, rate=rate) for rate in (None, 3.0))
+    assert np.array_equal(waiting.prefill, arriving.prefill)
+    assert not waiting.arrival_s.any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"kind": "mixed"},
+            "unknown kind 'mixed'; choose one of: mix, chat",
+        ),
+        ({"n": 0}, "n = 0 but must be an integer from 1 to"),
+        ({"n": 2.5}, "n = 2.5 but must be an integer"),
+        ({"n": "5"}, "n must be an integer but is '5'"),
+        ({"seed": -1}, "seed = -1 but must be an integer from 0 to"),
+        ({"long_share": 1.5}, "long_share = 1.5 but must be a number from 0 to 1"),
+        ({"long_share": float("nan")}, "long_share = nan but must be a number"),
+        ({"rate": 0}, "rate = 0 but must be a number above 0 requests per second"),
+        ({"rate": float("inf")}, "rate = inf but must be a number"),
+        ({"rate": True}, "rate = True but must be a number"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    """With the argument's name and what is allowed."""
+    with pytest.raises((ValueError, TypeError), match=message):
+        generate(**{"kind": "mix", "n": 5, **arguments})
+
+
+def test_long_share_is_refused_where_it_means_nothing():
+    """An ignored argument would look as if it had worked."""
+    with pytest.raises(ValueError, match="long_share is for a mix, and 'chat' is of"):
+        generate("chat", 10, long_share=0.5)

@@ -1,0 +1,130 @@
+"""Parquet is read like the rest, where its package is there."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import sys
+
+import numpy as np
+import pytest
+
+from sortedf.errors import MissingExtraError, TraceError
+from sortedf.traces import Trace, read_trace, write_trace
+from tests.sortedf.traces.files import OWN, put
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+MIDNIGHT = datetime.datetime(2024, 5, 10)
+
+
+def made(folder, **columns):
+    path = folder / "trace.dat"
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def refusal(path) -> str:
+    with pytest.raises(TraceError) as caught:
+        read_trace(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{path}", path.name)
+
+
+@pytest.mark.parametrize(
+    ("names", "times", "source"),
+    [
+        (("arrival_s", "prefill_tokens", "decode_tokens"), [1.0, 3.5], "sortedf"),
+        (("Timestamp", "Request tokens", "Response tokens"), [1.0, 3.5], "BurstGPT"),
+        (("arrived_at", "num_prefill_tokens", "num_decode_tokens"), [1, 3.5], "Vidur"),
+        (("timestamp", "input_length", "output_length"), [1000, 3500], "Mooncake"),
+        (
+            ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+            [
+                datetime.datetime(2024, 5, 10, 0, 0, s, us)
+                for s, us in ((0, 0), (2, 500_000))
+            ],
+            "Azure",
+        ),
+        (
+            ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+            ["2024-05-10 00:00:00", "2024-05-10 00:00:02.5"],
+            "Azure",
+        ),
+    ],
+)
+def test_tables_are_recognised_by_their_columns(tmp_path, names, times, source):
+    """The same formats as in CSV, with times as numbers, texts or timestamps."""
+    values = (times, [10, 20], pa.array([3, 4], pa.uint16()))
+    trace = read_trace(made(tmp_path, **dict(zip(names, values, strict=True))))
+    assert (trace.source, trace.row.tolist()) == (source, [1, 2])
+    assert (trace.prefill.tolist(), trace.decode.tolist()) == ([10, 20], [3, 4])
+    assert trace.arrival_s.tolist() == [0, 2.5]
+
+
+def test_a_packed_table_is_read(tmp_path):
+    """Parquet within gzip makes little sense, but is unpacked all the same."""
+    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[2.0], other=["x"])
+    trace = read_trace(put(tmp_path, gzip.compress(path.read_bytes())))
+    assert (trace.prefill.tolist(), trace.decode.tolist()) == ([1], [2])
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1, 0], "0"),
+        ([1, None], "null"),
+        ([1.0, float("nan")], "NaN"),
+        ([1.0, 5.5], "5.5"),
+        ([1.0, 1e30], "1e+30"),
+        ([5, -1], "-1"),
+        (["x", "y"], '"x"'),
+        ([True, False], "true"),
+        ([2**40, 2**41], "1099511627776"),
+    ],
+)
+def test_a_length_that_is_none_is_named_with_row_and_column(tmp_path, values, shown):
+    """Rows of a table are counted from 1."""
+    message = refusal(made(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
+    row = 1 if shown in ('"x"', "true", "1099511627776") else 2
+    assert f"trace.dat: row {row}: decode_tokens = {shown} but must be an" in message
+
+
+def test_a_date_where_a_number_is_due_is_refused(tmp_path):
+    """Our own arrivals are seconds."""
+    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[1], arrival_s=[MIDNIGHT])
+    assert "row 1: arrival_s = 2024-05-10T00:00:00" in refusal(path)
+
+
+def test_unknown_and_missing_content_is_refused(tmp_path):
+    """Other columns, and no rows."""
+    assert "the table has a, which is no known format" in refusal(made(tmp_path, a=[1]))
+    none = pa.array([], pa.int64())
+    path = made(tmp_path, prefill_tokens=none, decode_tokens=none, arrival_s=none)
+    assert refusal(path) == "trace.dat has a header but no requests."
+
+
+def test_a_broken_table_is_refused(tmp_path):
+    """Cut off at the end, or damaged in the middle."""
+    whole = made(tmp_path, prefill_tokens=[1] * 99, decode_tokens=range(1, 100))
+    content = whole.read_bytes()
+    assert "broken Parquet: " in refusal(put(tmp_path, content[:-20]))
+    assert "broken Parquet: " in refusal(put(tmp_path, b"PAR1"))
+    damaged = content[:4] + b"\xff" * 60 + content[64:]
+    assert "broken Parquet: " in refusal(put(tmp_path, damaged))
+
+
+def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
+    """For reading and writing, and for Parquet only."""
+    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[2])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    hint = r"Parquet needs the package pyarrow: pip install 'sortedf\[parquet\]'"
+    with pytest.raises(MissingExtraError, match=hint):
+        read_trace(path)
+    trace = Trace(np.array([1]), np.array([2]))
+    with pytest.raises(MissingExtraError, match=hint):
+        write_trace(trace, tmp_path / "out.parquet")
+    assert not list(tmp_path.glob("*out*"))
+    assert not list(tmp_path.glob(".tmp*"))
+    assert read_trace(put(tmp_path, OWN + "0,1,2\n")).num_requests == 1
