@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
 from sortedf import Instance, check, place, solve
-from sortedf.generate import generate
+from sortedf.generator import generate
 from sortedf.traces import write_trace
 from tests import naive
 

@@ -21,7 +21,7 @@ class Schedule:
     """Start steps of an instance's requests.
 
     Only shape and range are checked here; whether the schedule is feasible is for
-    `sortedf.check` to say.
+    `sortedf.checker` to say.
 
     Parameters
     ----------

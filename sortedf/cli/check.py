@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sortedf.check import CheckReport, check
+from sortedf.checker import CheckReport, check
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.errors import TraceError

@@ -19,7 +19,7 @@ from sortedf.cli.progress import progress
 from sortedf.methods import METHODS
 from sortedf.plotting import plot_completions, plot_format, save
 from sortedf.result import Result
-from sortedf.solve import compare, methods_for, solve
+from sortedf.solving import compare, methods_for, solve
 
 HELP = "Solve a trace by every method, or by some, with speed-ups and gaps."
 EXAMPLE = "Example: sortedf compare trace.csv --kv-budget 16492 --methods fcfs,svf,auto"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sortedf.cli.output import JsonOption, print_json
-from sortedf.generate import generate
+from sortedf.generator import generate
 from sortedf.traces import write_trace
 
 HELP = "Generate a synthetic trace: mix, chat, documents, code or reasoning."

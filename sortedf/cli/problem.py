@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from sortedf.arrays import MAX_TOKENS
-from sortedf.check import check
+from sortedf.checker import check
 from sortedf.engine_model import EngineModel
 from sortedf.instance import Instance
 from sortedf.result import Result

@@ -20,7 +20,7 @@ from sortedf.cli.progress import progress
 from sortedf.plotting import plot_format, plot_schedule, save
 from sortedf.result import Result
 from sortedf.schedule_file import write_schedule
-from sortedf.solve import solve
+from sortedf.solving import solve
 
 HELP = "Schedule a trace, and prove how far from the best possible that is."
 EXAMPLE = "Example: sortedf solve trace.csv --kv-budget 16492 -o schedule.json"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, Schedule, check
-from sortedf.check import MAX_VIOLATIONS
+from sortedf.checker import MAX_VIOLATIONS
 from tests import naive
 from tests.strategies import engines, instances
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int
-from sortedf.generate.lengths import draw_mixture
-from sortedf.generate.quantiles import POPULATIONS
+from sortedf.generator.lengths import draw_mixture
+from sortedf.generator.quantiles import POPULATIONS
 from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def generate(
     ----------
     kind : {"mix", "chat", "documents", "code", "reasoning"}
         "mix" is chat with documents in between; for the others and their sources see
-        `sortedf.generate.quantiles`.
+        `sortedf.generator.quantiles`.
     n : int
         Number of requests.
     long_share : float, optional

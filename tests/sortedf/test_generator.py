@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, spearmanr
 
-from sortedf.generate import KINDS, generate
+from sortedf.generator import KINDS, generate
 from sortedf.traces import read_trace, write_trace
 
 DATA = Path(

@@ -1,5 +1,5 @@
 """Synthetic traces, calibrated to published ones."""
 
-from sortedf.generate.generate import KINDS, generate
+from sortedf.generator.generating import KINDS, generate
 
 __all__ = ["KINDS", "generate"]

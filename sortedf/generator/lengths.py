@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sortedf.generate.quantiles import Anchors, Population
+    from sortedf.generator.quantiles import Anchors, Population
 
 
 def draw_mixture(
