@@ -1,1 +1,9 @@
-"""Relaxations and lower bounds; builds on `sortedf` only."""
+"""Relaxations and lower bounds; builds on `sortedf` only.
+
+Importing this package registers its bounds and methods.
+"""
+
+from lp import dual
+from lp.prices import certify
+
+__all__ = ["certify", "dual"]

@@ -37,6 +37,10 @@ class OutputError(SortedfError, ValueError):
     """An output file cannot be written; the message names path and reason."""
 
 
+class CertificateError(SortedfError, ValueError):
+    """A certificate proves nothing here: another instance, or broken prices."""
+
+
 class TooLargeError(SortedfError, ValueError):
     """A method would need more memory than is sensible; the message names another."""
 

@@ -1,0 +1,83 @@
+"""Prices to start from: the dual of the fluid relaxation, in closed form."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.volume import volume
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+
+def fluid_prices(instance: Instance) -> NDArray[np.float64]:
+    """Optimal prices of the fluid relaxation, one for each step that it is busy in.
+
+    The relaxation (see `sortedf.bounds.fluid`) serves the smallest volume that has
+    arrived. Its dual prices are `lambda(t) = max_i (pi_i - t / v_i)^+` over the
+    requests that have arrived, so while request `i` is served they fall with slope
+    `-1 / v_i`, from one request to the next without a jump, and to 0 where the machine
+    falls idle. They jump up only where a smaller request arrives and interrupts. For a
+    backlog that is the piecewise linear curve with slope `-1 / v_k` on
+    `(V_{k-1}, V_k]`, `V_k = (v_1 + ... + v_k) / M`, `v` ascending.
+
+    Returns
+    -------
+    float64 array, shape (T,)
+        `lambda` in the middle of each step, `t - 1/2` for `t = 1, ..., T`.
+    """
+    pieces = _pieces(instance)
+    last = pieces[-1][2] if pieces else 0.0
+    level: dict[int, float] = {}  # pi_i, known from a request's last piece on
+    begins, ends, heights, slopes = [], [], [], []
+    next_price, next_begin = 0.0, last
+    for i, begin, end, slope in reversed(pieces):
+        if i not in level:
+            if end < next_begin:  # idle in between
+                next_price = 0.0
+            level[i] = next_price + end * slope
+        next_price, next_begin = level[i] - begin * slope, begin
+        begins.append(begin)
+        ends.append(end)
+        heights.append(level[i])
+        slopes.append(slope)
+    middle = np.arange(int(np.ceil(last))) + 0.5
+    piece = np.searchsorted(ends[::-1], middle)
+    piece = np.minimum(piece, len(pieces) - 1)
+    inside = np.asarray(begins[::-1])[piece] <= middle
+    price = np.asarray(heights[::-1])[piece] - np.asarray(slopes[::-1])[piece] * middle
+    return np.where(inside, np.maximum(price, 0), 0)
+
+
+def _pieces(instance: Instance) -> list[tuple[int, float, float, float]]:
+    """Run the fluid schedule: (request, begin, end, 1 / v) in order of time."""
+    volumes = volume(instance).astype(float)
+    length = (volumes / instance.usable_kv).tolist()
+    arrival = instance.arrival.tolist()
+    order = np.argsort(instance.arrival, kind="stable").tolist()
+    rest = list(length)
+    waiting: list[tuple[float, int]] = []
+    pieces: list[tuple[int, float, float, float]] = []
+    clock = 0.0
+    k = 0
+    while k < len(order) or waiting:
+        if not waiting:
+            clock = max(clock, float(arrival[order[k]]))
+        while k < len(order) and arrival[order[k]] <= clock:
+            heapq.heappush(waiting, (length[order[k]], order[k]))
+            k += 1
+        i = waiting[0][1]
+        end = clock + rest[i]
+        if k < len(order) and arrival[order[k]] < end:
+            end = float(arrival[order[k]])
+            rest[i] -= end - clock
+        else:
+            heapq.heappop(waiting)
+        pieces.append((i, clock, end, 1 / volumes[i]))
+        clock = end
+    return pieces

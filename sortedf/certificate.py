@@ -1,0 +1,214 @@
+"""A certificate of a lower bound: prices of KV that anybody can evaluate again.
+
+For any prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that
+request `i` holds in its j-th step,
+
+    D(lambda) = sum_i min_{t >= a_i} [t + o_i - a_i + sum_j lambda_{t+j} w_ij]
+                - M sum_t lambda_t
+
+is at most the TEL of every feasible schedule (the proof is in `lp.prices`, where such
+prices are found). This file shares no code with it: `proven_bound` recomputes `D` from
+the instance and the prices alone, so a certificate proves what it proves, whoever made
+it and whatever bound it claims.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.atomic import atomic_path
+from sortedf.errors import CertificateError
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+
+CHUNK = 4096
+"""Starts that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """A claim and its proof.
+
+    Attributes
+    ----------
+    instance_hash : str
+        `instance_hash` of the instance that it is about.
+    bound : int
+        The claimed lower bound on TEL.
+    scale_bits : int
+        `q`: prices are multiples of `2^-q`.
+    price : int64 array, shape (T,)
+        `lambda_t 2^q` for the steps `t = 1, ..., T`.
+    """
+
+    instance_hash: str
+    bound: int
+    scale_bits: int
+    price: Ints
+
+
+def instance_hash(instance: Instance) -> str:
+    """SHA-256 over everything that a lower bound depends on, as hexadecimal."""
+    engine = instance.engine
+    numbers = [instance.kv_budget, engine.block_size]
+    numbers += [engine.max_num_seqs or 0, engine.max_batched_tokens or 0]
+    digest = hashlib.sha256(json.dumps(numbers).encode())
+    for array in (instance.prefill, instance.decode, instance.arrival):
+        digest.update(array.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def proven_bound(instance: Instance, certificate: Certificate) -> int:
+    """Evaluate the prices and return the lower bound that they prove.
+
+    It can be below or above the certificate's own claim.
+
+    Raises
+    ------
+    CertificateError
+        If the certificate is for another instance, or its prices are negative or too
+        large for exact arithmetic.
+    """
+    if certificate.instance_hash != instance_hash(instance):
+        raise CertificateError(
+            "the certificate is for another instance: requests, KV budget, arrivals "
+            "and engine parameters must be the same."
+        )
+    price, bits = certificate.price, certificate.scale_bits
+    _refuse_bad_prices(instance, price, bits)
+    lengths = zip(
+        instance.prefill.tolist(),
+        instance.decode.tolist(),
+        instance.arrival.tolist(),
+        strict=True,
+    )
+    sums = np.concatenate([[0], np.cumsum(price)])
+    moments = np.concatenate([[0], np.cumsum(price * np.arange(1, len(price) + 1))])
+    total = -instance.usable_kv * sum(price.tolist())
+    for s, o, a in lengths:
+        total += _least_bracket(s, o, a, bits, sums, moments, instance) - (a << bits)
+    bound: int = -(-total >> bits)
+    return bound
+
+
+def _least_bracket(
+    s: int, o: int, a: int, bits: int, sums: Ints, moments: Ints, instance: Instance
+) -> int:
+    """Least `2^q (t + o + price of the KV)` over all starts `t >= a`.
+
+    From the end of the prices on there is nothing to pay, so no later start is better
+    than that one; and no bracket is below its `t + o`.
+    """
+    last = len(sums) - 1
+    best = (max(a, last) + o) << bits
+    for first in range(a, last, CHUNK):
+        if (first + o) << bits >= best:
+            break
+        t = np.arange(first, min(first + CHUNK, last))
+        if instance.engine.block_size == 1:
+            high = np.minimum(t + o, last)
+            cost = (s - t) * (sums[high] - sums[t]) + moments[high] - moments[t]
+        else:
+            cost = np.zeros(len(t), dtype=np.int64)
+            for tokens, begin, end in _stairs(s, o, instance.engine.block_size):
+                low, high = np.minimum(t + begin, last), np.minimum(t + end, last)
+                cost += tokens * (sums[high] - sums[low])
+        best = min(best, int(((t + o << bits) + cost).min()))
+    return best
+
+
+def _stairs(s: int, o: int, block: int) -> list[tuple[int, int, int]]:
+    """Split a request's steps `begin < j <= end` by the tokens that it holds."""
+    stairs = []
+    begin = 0
+    while begin < o:
+        tokens = -(-(s + begin + 1) // block) * block
+        end = min(tokens - s, o)
+        stairs.append((tokens, begin, end))
+        begin = end
+    return stairs
+
+
+def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
+    """Refuse what is no price, and what int64 sums could not hold.
+
+    Sums may wrap around on the way; a bracket that fits in the end is right.
+    """
+    if len(price) and int(price.min()) < 0:
+        t = int(np.argmax(price < 0))
+        raise CertificateError(f"price[{t}] = {price[t]} but must be 0 or more.")
+    if not 0 <= bits <= 62:
+        raise CertificateError(f"scale_bits = {bits} but must be from 0 to 62.")
+    if not instance.num_requests:
+        return
+    pairs = zip(instance.decode.tolist(), instance.peak.tolist(), strict=True)
+    largest = max(o * peak for o, peak in pairs)
+    last = max(len(price), int(instance.arrival.max())) + int(instance.decode.max())
+    if (last << bits) + int(price.max(initial=0)) * largest >= 2**63:
+        raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
+
+
+def write_certificate(certificate: Certificate, path: str | PathLike[str]) -> None:
+    """Write a certificate as one JSON object, whole or not at all."""
+    content = {
+        "kind": "sortedf dual prices",
+        "instance_sha256": certificate.instance_hash,
+        "lower_bound": certificate.bound,
+        "scale_bits": certificate.scale_bits,
+        "price": certificate.price.tolist(),
+    }
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def read_certificate(path: str | PathLike[str]) -> Certificate:
+    """Read a certificate.
+
+    Raises
+    ------
+    CertificateError
+        If the file cannot be read or holds something else; the message says what.
+    """
+    name = str(path)
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CertificateError(f"{name} cannot be read: {reason}.") from None
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{name} is no JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise CertificateError(f"{name} must hold one JSON object.")
+    for key, kind in _KEYS.items():
+        value = content.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise CertificateError(
+                f"{name}: {key!r} is missing or is no {kind.__name__}."
+            )
+    for t, value in enumerate(content["price"]):
+        if type(value) is not int or not 0 <= value < 2**62:
+            raise CertificateError(
+                f"{name}: price[{t}] = {value!r} but must be an integer from 0 on."
+            )
+    return Certificate(
+        content["instance_sha256"],
+        content["lower_bound"],
+        content["scale_bits"],
+        np.array(content["price"], dtype=np.int64),
+    )
+
+
+_KEYS = {"instance_sha256": str, "lower_bound": int, "scale_bits": int, "price": list}
