@@ -3,7 +3,7 @@
 Importing this package registers its bounds and methods.
 """
 
-from lp import dual
+from lp import dual, orders
 from lp.prices import certify
 
-__all__ = ["certify", "dual"]
+__all__ = ["certify", "dual", "orders"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.prices import certify
+from lp.prices import certify, dual_value, fixed_point
 from lp.smoothing import smoothed_dual
 from lp.start_prices import fluid_prices
 from sortedf.arrays import exact_sum
@@ -59,12 +59,15 @@ class Ascent:
         Proves the best bound so far.
     mean_start : float64 array, shape (n,)
         Expected start of each request in the last smoothed solution.
+    alpha_start : int64 array, shape (k, n)
+        Its `alpha_start`, see `lp.smoothing`.
     history : list of int
         The bound after the start and after each stage.
     """
 
     certificate: Certificate
     mean_start: Floats
+    alpha_start: NDArray[np.int64]
     history: list[int]
 
 
@@ -85,10 +88,10 @@ def climb(instance: Instance, options: Options, *, target: int | None = None) ->
     """
     prices = fluid_prices(instance)
     best = certify(instance, prices)
-    hint = instance.arrival.copy()
-    ascent = Ascent(best, hint.astype(np.float64), [best.bound])
     options.report(best.bound, 0)
     stages = _stages(instance, len(prices))
+    start, _ = dual_value(instance, fixed_point(instance, prices))
+    ascent = Ascent(best, start.astype(np.float64), start[None, :], [best.bound])
     # Room behind the fluid end: real schedules end later.
     room = len(prices) // 4 + int(instance.decode.max(initial=0))
     prices = np.concatenate([prices, np.zeros(room)])
@@ -101,6 +104,7 @@ def climb(instance: Instance, options: Options, *, target: int | None = None) ->
         except KeyboardInterrupt:
             break
         ascent.mean_start = stage.mean_start
+        ascent.alpha_start = stage.alpha_start
         found = certify(instance, prices)
         if found.bound > best.bound:
             best = ascent.certificate = found
@@ -128,10 +132,10 @@ class _Stage:
         mean_start: Floats,
     ) -> None:
         self.mean_start = mean_start
+        self.alpha_start = self._hint = mean_start.astype(np.int64)
         self._instance = instance
         self._options = options
         self._temperature = temperature
-        self._hint = mean_start.astype(np.int64)
         self._price_unit = 1.0
         self._value_unit = float(max(instance.num_requests, 1))
 
@@ -156,6 +160,7 @@ class _Stage:
         prices = scaled * self._price_unit
         seen = smoothed_dual(self._instance, prices, self._temperature, self._hint)
         self._hint, self.mean_start = seen.likely_start, seen.mean_start
+        self.alpha_start = seen.alpha_start
         slope = -seen.excess * (self._price_unit / self._value_unit)
         return -seen.value / self._value_unit, slope
 

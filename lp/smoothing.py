@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 CUT = 18.0
 """Brackets this many temperatures above the least have weight 0; exp(-18) = 1.5e-8."""
 
+ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
+"""Shares of a request that has started."""
+
 WINDOW = 64
 """Length of the blocks of starts that are skipped together."""
 
@@ -47,12 +50,15 @@ class Smoothed:
     mean_start : float64 array, shape (n,)
     likely_start : int64 array, shape (n,)
         The start of least bracket.
+    alpha_start : int64 array, shape (k, n)
+        For each of the `ALPHAS`, the step by which that much of a request has started.
     """
 
     value: float
     excess: Floats
     mean_start: Floats
     likely_start: Ints
+    alpha_start: Ints
 
 
 def smoothed_dual(
@@ -75,10 +81,11 @@ def smoothed_dual(
     offset = np.zeros(steps + 2)
     mean = np.empty(instance.num_requests)
     likely = np.empty(instance.num_requests, dtype=np.int64)
+    alpha = np.empty((len(ALPHAS), instance.num_requests), dtype=np.int64)
     total = _soft_minima(
         instance.prefill, instance.decode, instance.arrival, block, temperature,
         sums, moments, rounding, low_sums, low_moments, hint,
-        count, offset, mean, likely,
+        count, offset, mean, likely, np.array(ALPHAS), alpha,
     )  # fmt: skip
     running = np.cumsum(count, axis=1)[:, 1 : steps + 1]
     held = running.sum(axis=0) * step + np.cumsum(offset)[1 : steps + 1]
@@ -86,7 +93,8 @@ def smoothed_dual(
         for r in range(block):
             held += running[r] * (-(step + r) % block)
     budget = instance.usable_kv
-    return Smoothed(total - budget * float(sums[-1]), held - budget, mean, likely)
+    value = total - budget * float(sums[-1])
+    return Smoothed(value, held - budget, mean, likely, alpha)
 
 
 def _prefix(prices: Floats, step: Ints) -> tuple[Floats, Floats]:
@@ -142,8 +150,10 @@ def _soft_minima(
     offset: Floats,
     mean: Floats,
     likely: Ints,
+    shares: Floats,
+    alpha: Ints,
 ) -> float:
-    """Return the sum of soft minima; fill the last four arrays (modified in place).
+    """Return the sum of soft minima; fill the other arrays from `count` on in place.
 
     `count[r, t]` and `offset[t]` get the changes at step `t` of the expected number of
     running requests, by residue of `s - p`, and of their expected `s - p`.
@@ -161,6 +171,7 @@ def _soft_minima(
             total += o
             mean[i] = first
             likely[i] = first
+            alpha[:, i] = first
             continue
         best_start = min(max(hint[i], first), last)
         best = _bracket(best_start, s, o, block, sums, moments, rounding)
@@ -188,10 +199,16 @@ def _soft_minima(
             weight_sum += values[k]
         total += best - temperature * np.log(weight_sum) - first
         mean_start = 0.0
+        started = 0.0
+        share = 0
         for k in range(found):
             t = starts[k]
             w = values[k] / weight_sum
             mean_start += w * t
+            started += w
+            while share < len(shares) and started >= shares[share]:
+                alpha[share, i] = t
+                share += 1
             if t < steps:
                 end = min(t + o, steps) + 1
                 r = (s - t) % block
@@ -199,6 +216,9 @@ def _soft_minima(
                 count[r, end] -= w
                 offset[t + 1] += w * (s - t)
                 offset[end] -= w * (s - t)
+        while share < len(shares):
+            alpha[share, i] = starts[found - 1]
+            share += 1
         mean[i] = mean_start
         likely[i] = best_start
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sortedf import bounds
@@ -67,7 +68,7 @@ def solve(
     >>> from sortedf import Instance, solve
     >>> result = solve(Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10))
     >>> result.tel, result.lower_bound, result.schedule.start.tolist()
-    (8, 7, [2, 0, 0])
+    (8, 8, [2, 0, 0])
     """
     lookup(METHODS, "method", method)
     options = Options(backfill, time_limit, seed, progress)
@@ -118,7 +119,24 @@ def compare(
         results.append(_run(instance, name, options, proven))
         if progress is not None:
             progress(len(results), len(names))
-    return results
+    return _share_best_bound(results)
+
+
+def _share_best_bound(results: list[Result]) -> list[Result]:
+    """Give every result the best bound that any method has proven."""
+    proven = [result for result in results if result.lower_bound is not None]
+    if not proven:
+        return results
+    best = max(proven, key=lambda result: result.lower_bound or 0)
+    return [
+        replace(
+            result,
+            lower_bound=best.lower_bound,
+            bound_method=best.bound_method,
+            status=Status.OPTIMAL if result.tel == best.lower_bound else result.status,
+        )
+        for result in results
+    ]
 
 
 def methods_for(instance: Instance) -> list[str]:

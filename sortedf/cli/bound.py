@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sortedf.bounds import bound
+from sortedf.certificate import write_certificate
+from sortedf.cli.options import TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
+from sortedf.cli.progress import progress
 
 HELP = "Prove a lower bound on the latency of every schedule of a trace."
-EXAMPLE = "Example: sortedf bound trace.csv --kv-budget 16492 --method fluid"
+EXAMPLE = (
+    "Example: sortedf bound trace.csv --kv-budget 16492 --method dual "
+    "--certificate proof.json"
+)
 
 
 @takes_problem
 def command(
     problem: Problem,
-    method: Annotated[str, typer.Option(help="auto or fluid.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, dual, fluid, ...")] = "auto",
+    time_limit: TimeLimitOption = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Where to write what proves the bound.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute the bound and print it."""
+    """Compute the bound, write its certificate and print it."""
     loaded = problem.read()
-    found = bound(loaded.instance, method)
+    with progress(f"{method} bound, steps") as report:
+        found = bound(loaded.instance, method, time_limit=time_limit, progress=report)
+    if certificate is not None:
+        if found.certificate is None:
+            raise ValueError(
+                f"--certificate: the bound {found.method!r} has none; "
+                "--method dual has one."
+            )
+        write_certificate(found.certificate, certificate)
     n = loaded.instance.num_requests
     if as_json:
         content = {
@@ -32,6 +51,7 @@ def command(
             "mean_lower_bound": found.value / n,
             "method": found.method,
             "runtime_s": found.runtime_s,
+            "certificate": None if certificate is None else str(certificate),
             "dropped": loaded.dropped_rows(),
         }
         print_json(content)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from sortedf.certificate import proven_bound, read_certificate
 from sortedf.checker import CheckReport, check
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.errors import TraceError
 from sortedf.schedule_file import read_start
 
-HELP = "Verify a schedule independently. Exit code 1 if it breaks a rule."
+HELP = (
+    "Verify a schedule, a certificate of a lower bound, or both, independently. "
+    "Exit code 1 if a schedule breaks a rule or a certificate claims too much."
+)
 EXAMPLE = "Example: sortedf check trace.csv schedule.json --kv-budget 16492"
 
 
@@ -22,32 +26,87 @@ EXAMPLE = "Example: sortedf check trace.csv schedule.json --kv-budget 16492"
 def command(
     problem: Problem,
     schedule: Annotated[
-        Path, typer.Argument(help='JSON with "start", one step for each row.')
-    ],
+        Path | None, typer.Argument(help='JSON with "start", one step for each row.')
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Prices that prove a lower bound.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check and print; fail where a rule is broken."""
+    if schedule is None and certificate is None:
+        raise ValueError("give a schedule, or a certificate by --certificate, or both.")
     loaded = problem.read()
-    report = check(loaded.instance, _start_of_kept(loaded, schedule))
-    if as_json:
-        content = {
-            "feasible": report.feasible,
-            "n": loaded.instance.num_requests,
-            "kv_budget": loaded.instance.kv_budget,
-            "total_latency": report.tel,
-            "makespan": report.makespan,
-            "peak_kv": report.peak_kv,
-            "num_violations": report.num_violations,
-            "violations": [
-                {**asdict(found), "message": str(found)} for found in report.violations
-            ],
-            "dropped": loaded.dropped_rows(),
+    content: dict[str, Any] = {
+        "n": loaded.instance.num_requests,
+        "kv_budget": loaded.instance.kv_budget,
+        "dropped": loaded.dropped_rows(),
+    }
+    rows: list[tuple[str, str]] = []
+    good = True
+    if schedule is not None:
+        report = check(loaded.instance, _start_of_kept(loaded, schedule))
+        good = report.feasible
+        content |= _schedule_json(report)
+        rows += _schedule_rows(report, loaded.instance.num_requests)
+    if certificate is not None:
+        claim = read_certificate(certificate)
+        proven = proven_bound(loaded.instance, claim)
+        good = good and claim.bound <= proven
+        content |= {
+            "lower_bound": proven,
+            "claimed_bound": claim.bound,
+            "certificate_valid": claim.bound <= proven,
         }
+        rows += _certificate_rows(claim.bound, proven, loaded.instance.num_requests)
+    if as_json:
         print_json(content)
     else:
-        _print(loaded, report)
-    if not report.feasible:
+        print_table(loaded.title(), ("check", ""), rows)
+        if schedule is not None:
+            _print_violations(report)
+    if not good:
         raise typer.Exit(1)
+
+
+def _schedule_json(report: CheckReport) -> dict[str, Any]:
+    return {
+        "feasible": report.feasible,
+        "total_latency": report.tel,
+        "makespan": report.makespan,
+        "peak_kv": report.peak_kv,
+        "num_violations": report.num_violations,
+        "violations": [
+            {**asdict(found), "message": str(found)} for found in report.violations
+        ],
+    }
+
+
+def _schedule_rows(report: CheckReport, n: int) -> list[tuple[str, str]]:
+    return [
+        ("feasible", "yes" if report.feasible else "NO"),
+        ("mean latency", f"{report.tel / n:,.1f} steps"),
+        ("total latency", f"{report.tel:,} steps"),
+        ("makespan", f"{report.makespan:,} steps"),
+        ("peak KV", f"{report.peak_kv:,} tokens"),
+        ("violations", f"{report.num_violations:,}"),
+    ]
+
+
+def _certificate_rows(claimed: int, proven: int, n: int) -> list[tuple[str, str]]:
+    return [
+        ("certificate", "valid" if claimed <= proven else "CLAIMS TOO MUCH"),
+        ("claimed bound", f"{claimed:,} steps"),
+        ("proven bound", f"{proven:,} steps"),
+        ("proven mean", f"{proven / n:,.1f} steps"),
+    ]
+
+
+def _print_violations(report: CheckReport) -> None:
+    for found in report.violations:
+        print(found)
+    if report.num_violations > len(report.violations):
+        print(f"and {report.num_violations - len(report.violations):,} more")
 
 
 def _start_of_kept(loaded: LoadedProblem, path: Path) -> list[int]:
@@ -69,20 +128,3 @@ def _start_of_kept(loaded: LoadedProblem, path: Path) -> list[int]:
                 "the rows that --drop-oversize leaves out, and for no others."
             )
     return [step for step in start if step is not None]
-
-
-def _print(loaded: LoadedProblem, report: CheckReport) -> None:
-    n = loaded.instance.num_requests
-    rows = [
-        ("feasible", "yes" if report.feasible else "NO"),
-        ("mean latency", f"{report.tel / n:,.1f} steps"),
-        ("total latency", f"{report.tel:,} steps"),
-        ("makespan", f"{report.makespan:,} steps"),
-        ("peak KV", f"{report.peak_kv:,} tokens"),
-        ("violations", f"{report.num_violations:,}"),
-    ]
-    print_table(loaded.title(), ("check", ""), rows)
-    for found in report.violations:
-        print(found)
-    if report.num_violations > len(report.violations):
-        print(f"and {report.num_violations - len(report.violations):,} more")

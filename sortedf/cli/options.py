@@ -20,7 +20,9 @@ TimeLimitOption = Annotated[
     typer.Option(help="Seconds for a method that can stop early.", min=0),
 ]
 SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
-BoundOption = Annotated[str, typer.Option(help="Lower bound: auto, fluid or none.")]
+BoundOption = Annotated[
+    str, typer.Option(help="Lower bound: auto, dual, fluid, lp or none.")
+]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", help="Picture to write: .png, .svg or .pdf.")
 ]

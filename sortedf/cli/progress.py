@@ -19,7 +19,10 @@ LINE_EVERY_S = 5.0
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function `report(done, total)` that shows a bar, or lines in a log."""
+    """Give a function `report(done, total)` that shows a bar, or lines in a log.
+
+    A total of 0 means that nobody knows how much there is.
+    """
     show = _Bar(what) if sys.stderr.isatty() else _Lines(what)
     try:
         yield show.report
@@ -35,7 +38,8 @@ class _Lines:
     def report(self, done: int, total: int) -> None:
         now = time.perf_counter()
         if now >= self._next:
-            print(f"sortedf: {self._what}: {done:,} of {total:,}", file=sys.stderr)
+            of_total = f" of {total:,}" if total else ""
+            print(f"sortedf: {self._what}: {done:,}{of_total}", file=sys.stderr)
             self._next = now + LINE_EVERY_S
 
     def close(self) -> None:
@@ -64,7 +68,7 @@ class _Bar:
             self._bar.start()
             self._shown = True
         if self._shown:
-            self._bar.update(self._task, completed=done, total=total)
+            self._bar.update(self._task, completed=done, total=total or None)
 
     def close(self) -> None:
         if self._shown:

@@ -51,8 +51,8 @@ def test_solve_json(cli, trace):
     content = json.loads(out)
     assert code == 0
     assert content["total_latency"] == 8
-    assert content["lower_bound"] == 7
-    assert content["status"] == "feasible"
+    assert content["lower_bound"] == 8
+    assert content["status"] == "optimal"
     assert content["dropped"] == []
     wanted = "n kv_budget method total_latency mean_latency makespan peak_kv"
     wanted += " lower_bound gap status runtime_s"
@@ -61,7 +61,7 @@ def test_solve_json(cli, trace):
 
 def test_solve_for_people(cli, trace):
     """A table with latency, bound and gap."""
-    code, out, _ = cli("solve", trace, "--kv-budget", 10)
+    code, out, _ = cli("solve", trace, "--kv-budget", 10, "--bound", "fluid")
     assert code == 0
     for word in ("3 requests", "mean latency", "2.7 steps", "gap", "14.29%"):
         assert word in out
@@ -139,6 +139,43 @@ def test_bound_json(cli, trace):
     assert content["method"] == "fluid"
     assert "runtime_s" in content
     assert "7 steps" in cli("bound", trace, "--kv-budget", 10, "--method", "fluid")[1]
+
+
+def test_certificate_is_written_and_checked(cli, trace, tmp_path):
+    """Anybody can evaluate the prices again; a false claim fails."""
+    path = tmp_path / "proof.json"
+    arguments = ("--kv-budget", 10, "--json", "--certificate", path)
+    code, out, _ = cli("bound", trace, "--method", "dual", *arguments)
+    assert code == 0
+    bound = json.loads(out)["lower_bound"]
+    code, out, _ = cli("check", trace, *arguments)
+    assert code == 0
+    assert json.loads(out)["lower_bound"] == bound
+    assert json.loads(out)["certificate_valid"]
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "lower_bound": bound + 1}), encoding="utf-8")
+    code, out, _ = cli("check", trace, *arguments)
+    assert code == 1
+    assert not json.loads(out)["certificate_valid"]
+    assert json.loads(out)["lower_bound"] == bound
+    code, out, _ = cli("check", trace, "--kv-budget", 10, "--certificate", path)
+    assert code == 1
+    assert "CLAIMS TOO MUCH" in out
+
+
+def test_certificate_of_another_instance_is_refused(cli, trace, tmp_path):
+    """The hash is over lengths, arrivals and budget."""
+    path = tmp_path / "proof.json"
+    arguments = ("--method", "dual", "--certificate", path)
+    assert cli("bound", trace, "--kv-budget", 10, *arguments)[0] == 0
+    result = cli("check", trace, "--kv-budget", 11, "--certificate", path)
+    assert "another instance" in refused(result)
+    assert "give a schedule, or a certificate" in refused(
+        cli("check", trace, "--kv-budget", 11)
+    )
+    arguments = ("--method", "fluid", "--certificate", path)
+    message = refused(cli("bound", trace, "--kv-budget", 10, *arguments))
+    assert "'fluid' has none" in message
 
 
 def test_generate_then_solve(cli, tmp_path):
@@ -309,10 +346,10 @@ def test_an_output_that_fails_leaves_what_was_there(cli, trace, tmp_path, monkey
     path = tmp_path / "schedule.json"
     path.write_text("old", encoding="utf-8")
 
-    def broken(content):
+    def broken(self, *arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sortedf.schedule_file.json.dumps", broken)
+    monkeypatch.setattr("pathlib.Path.write_text", broken)
     arguments = ("--kv-budget", 10, "-o", path)
     assert "No space left" in refused(cli("solve", trace, *arguments))
     assert path.read_text(encoding="utf-8") == "old"

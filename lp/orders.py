@@ -1,0 +1,141 @@
+"""List rules from the relaxation: `sorted-lp`, `alpha-points` and `lp-swap`.
+
+A nearly optimal solution of the linear relaxation starts each request a little here
+and a little there. It comes from the climb to the dual bound (`lp.dual`): the random
+starts of the last smoothed function. Any order made from it is placed like any other.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lp.dual import Ascent, climb
+from sortedf.methods.table import METHODS, Method, Outcome, register_rule
+from sortedf.options import Options
+from sortedf.placement import place
+from sortedf.registry import register
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+    from sortedf.schedule import Schedule
+
+    Ints = NDArray[np.int64]
+
+MAX_REQUESTS = 1000
+"""Above, the climb takes longer than its orders are worth."""
+
+MAX_SWAPPED = 300
+"""Above, `lp-swap` ends before its first sweep does."""
+
+SWEEPS = 3
+"""Passes of `lp-swap` over the list."""
+
+MAX_PLACEMENTS = 20_000
+"""Placements that `lp-swap` tries at most."""
+
+
+@register_rule(
+    "sorted-lp",
+    about="by mean start in the linear relaxation",
+    guarantee="none proven",
+    cost="as the dual bound",
+    max_requests=MAX_REQUESTS,
+)
+def sorted_lp(instance: Instance, options: Options) -> Ints:
+    """Order by the mean start `sum_t t x_{i,t}`, then id."""
+    return np.argsort(_ascent(instance, options).mean_start, kind="stable")
+
+
+def _ascent(instance: Instance, options: Options) -> Ascent:
+    """Climb once for all three methods, unless a time limit makes runs differ."""
+    if options.time_limit_s is not None:
+        return climb(instance, options)
+    return _complete_ascent(instance)
+
+
+@lru_cache(maxsize=2)
+def _complete_ascent(instance: Instance) -> Ascent:
+    return climb(instance, Options())
+
+
+def alpha_points(instance: Instance, options: Options) -> Outcome:
+    """Order by the step in which a share `alpha` of a request has started.
+
+    Every `alpha` of `lp.smoothing.ALPHAS` is placed, and the best one counts; ties in
+    a step go to the earlier mean start.
+    """
+    ascent = _ascent(instance, options)
+    window = options.backfill or 0
+    orders = [np.lexsort((ascent.mean_start, alpha)) for alpha in ascent.alpha_start]
+    schedules = [place(instance, order, backfill=window) for order in orders]
+    best = min(schedules, key=lambda schedule: schedule.tel)
+    return Outcome(best, "alpha-points", window)
+
+
+def lp_swap(instance: Instance, options: Options) -> Outcome:
+    """Improve the order of `sorted-lp` by swaps, as long as TEL falls.
+
+    A sweep swaps each request with the next one, then with the one after that, and so
+    on at doubling distances up to 16. It stops after `SWEEPS`, after `MAX_PLACEMENTS`,
+    when a sweep changes nothing, or when the time is over.
+    """
+    window = options.backfill or 0
+    order = sorted_lp(instance, options)
+    best = place(instance, order, backfill=window)
+    left = MAX_PLACEMENTS
+    for _ in range(SWEEPS):
+        before = best.tel
+        best, left = _sweep(instance, order, best, window, left, options)
+        if best.tel == before or left == 0 or options.out_of_time():
+            break
+    return Outcome(best, "lp-swap", window, complete=not options.out_of_time())
+
+
+def _sweep(
+    instance: Instance,
+    order: Ints,
+    best: Schedule,
+    window: int,
+    left: int,
+    options: Options,
+) -> tuple[Schedule, int]:
+    """One pass over `order` (modified in place)."""
+    for distance in (1, 2, 4, 8, 16):
+        for k in range(len(order) - distance):
+            if left == 0 or options.out_of_time():
+                return best, left
+            pair = [k, k + distance]
+            order[pair] = order[pair[::-1]]
+            tried = place(instance, order, backfill=window)
+            left -= 1
+            if tried.tel < best.tel:
+                best = tried
+            else:
+                order[pair] = order[pair[::-1]]
+    return best, left
+
+
+register(METHODS, "method", "alpha-points")(
+    Method(
+        alpha_points,
+        about="by the step in which a share of it has started in the relaxation",
+        guarantee="none proven",
+        cost="as the dual bound",
+        max_requests=MAX_REQUESTS,
+    )
+)
+
+register(METHODS, "method", "lp-swap")(
+    Method(
+        lp_swap,
+        about="sorted-lp, improved by swaps in the list",
+        guarantee="none proven",
+        cost=f"{MAX_PLACEMENTS:,} placements at most",
+        max_requests=MAX_SWAPPED,
+    )
+)

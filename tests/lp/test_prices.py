@@ -1,0 +1,136 @@
+"""Prices: exact, valid whatever they are, and found fast."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lp.prices import bound_of, certify, dual_value, fixed_point
+from sortedf import Instance
+from sortedf.certificate import proven_bound
+from tests import naive
+from tests.strategies import engines, instances
+
+pytestmark = pytest.mark.kernel
+
+PRICES = st.lists(st.floats(0, 0.5), max_size=40)
+
+
+def naive_dual(instance: Instance, price: list[Fraction]) -> Fraction:
+    """D(lambda) straight from its definition, far beyond the end of the prices."""
+
+    def at(step: int) -> Fraction:
+        return price[step - 1] if 1 <= step <= len(price) else Fraction(0)
+
+    total = -instance.usable_kv * sum(price, Fraction(0))
+    triples = zip(
+        instance.prefill.tolist(),
+        instance.decode.tolist(),
+        instance.arrival.tolist(),
+        strict=True,
+    )
+    for s, o, a in triples:
+        total += min(
+            t
+            + o
+            - a
+            + sum(at(t + j) * instance.engine.round_up(s + j) for j in range(1, o + 1))
+            for t in range(a, max(a, len(price)) + 3)
+        )
+    return total
+
+
+@given(instances(max_requests=6, engine=engines()), PRICES)
+def test_dual_value_is_its_definition(instance, prices):
+    """Block skipping and prefix sums change nothing, to the last bit."""
+    fixed = fixed_point(instance, prices)
+    start, value = dual_value(instance, fixed)
+    exact = [Fraction(int(p), 2**fixed.scale_bits) for p in fixed.value]
+    expected = naive_dual(instance, exact)
+    assert Fraction(value, 2**fixed.scale_bits) == expected
+    assert bound_of(fixed, value) == -(-expected.numerator // expected.denominator)
+    assert (start >= instance.arrival).all()
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]))
+def test_skipping_blocks_is_exact_over_long_horizons(seed, block):
+    """Thousands of steps with spiky prices: the same starts as trying every one."""
+    rng = np.random.default_rng(seed)
+    prices = rng.random(1500) ** 6 * np.linspace(0.3, 0, 1500)
+    prices[rng.random(1500) < 0.3] = 0
+    n = 8
+    instance = Instance(
+        rng.integers(1, 50, n), rng.integers(1, 200, n), 300, rng.integers(0, 900, n)
+    )
+    instance = instance.replace(
+        engine=type(instance.engine)(block_size=block), kv_budget=300
+    )
+    fixed = fixed_point(instance, prices)
+    start, _ = dual_value(instance, fixed)
+    price = np.concatenate([fixed.value, np.zeros(300, dtype=np.int64)])
+    for i in range(n):
+        s, o, a = (
+            int(array[i])
+            for array in (instance.prefill, instance.decode, instance.arrival)
+        )
+        held = -(-(s + np.arange(1, o + 1)) // block) * block
+        brackets = [
+            ((t + o) << fixed.scale_bits) + int(price[t : t + o] @ held)
+            for t in range(a, 1501)
+        ]
+        assert start[i] == a + int(np.argmin(brackets))
+
+
+@settings(max_examples=40)
+@given(instances(max_requests=4, max_length=5, engine=engines()), PRICES)
+def test_any_prices_prove_a_bound(instance, prices):
+    """Good or bad, what prices prove is never above the optimum."""
+    certificate = certify(instance, prices)
+    assert certificate.bound <= naive.best_tel(instance)
+
+
+@given(instances(max_requests=8, engine=engines()), PRICES)
+def test_the_independent_checker_agrees(instance, prices):
+    """`sortedf.certificate` shares no code with `lp.prices`, and says the same."""
+    certificate = certify(instance, prices)
+    assert proven_bound(instance, certificate) == certificate.bound
+
+
+def test_no_prices_prove_the_sum_of_answers():
+    """With KV for free everybody starts on arrival."""
+    instance = Instance([1, 2], [3, 4], 10, [0, 5])
+    assert certify(instance, []).bound == 7
+    assert certify(instance, [0.0, 0.0]).bound == 7
+
+
+def test_negative_prices_become_zero():
+    """A price below 0 would prove nothing."""
+    instance = Instance([1, 2], [3, 4], 10)
+    assert certify(instance, [-1.0, -2.0]).bound == 7
+
+
+@pytest.mark.parametrize("price", [float("nan"), float("inf")])
+def test_prices_that_are_no_numbers_are_refused(price):
+    """A solver's garbage is not rounded to something."""
+    with pytest.raises(ValueError, match="finite"):
+        certify(Instance([1], [1], 2), [price])
+
+
+def test_prices_beyond_64_bits_are_refused():
+    """Rather no bound than a wrapped one."""
+    instance = Instance([2**30], [2**30 - 1], 2**31 - 1)
+    with pytest.raises(ValueError, match="too large for exact arithmetic"):
+        certify(instance, [1e6])
+
+
+def test_long_lengths_are_exact():
+    """With peaks near 2**31 the bits after the point shrink; nothing wraps."""
+    length = 2**20
+    instance = Instance([2**30] * 2, [length] * 2, 2**31 - 1)
+    certificate = certify(instance, np.full(1000, 1e-9))
+    assert proven_bound(instance, certificate) == certificate.bound > length
