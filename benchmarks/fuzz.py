@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import numpy as np
 
@@ -13,6 +14,12 @@ from sortedf.registry import load_plugins
 SEED = 20240521
 MAX_REQUESTS = 60
 
+SLOW = {"sorted-lp", "alpha-points", "lp-swap", "milp", "dual", "lp"}
+"""Methods and bounds that climb or solve a linear program."""
+
+SLOW_EVERY = 200
+"""Instances from one that the slow ones try to the next."""
+
 
 def run(settings: Settings) -> list[Row]:
     """Try every method on each instance; raise at the first violation."""
@@ -20,24 +27,30 @@ def run(settings: Settings) -> list[Row]:
     rng = np.random.default_rng(SEED)
     load_plugins()
     names = [name for name in METHODS if _suits(name)]
-    schedules = 0
+    tried: Counter[str] = Counter()
     began = time.perf_counter()
     for k in range(count):
         instance = random_instance(rng)
-        floor = max(bound(instance, name).value for name in BOUNDS)
+        skipped = SLOW if k % SLOW_EVERY else set()
+        floor = max(
+            bound(instance, name).value for name in BOUNDS if name not in skipped
+        )
         for name in names:
             backfill = int(rng.integers(0, 4))
+            if name in skipped:
+                continue
             result = solve(instance, name, backfill=backfill, seed=k, bound="none")
             report = check(instance, result.schedule)
             if not report.feasible or not floor <= report.tel == result.tel:
                 raise RuntimeError(f"instance {k}, {name}: {report}, bound {floor}")
-            schedules += 1
+            tried[name] += 1
     return [
         {
             "instances": count,
             "seed": SEED,
             "methods": len(names),
-            "schedules": schedules,
+            "schedules": tried.total(),
+            "schedules_by_method": dict(tried),
             "violations": 0,
             "runtime_s": time.perf_counter() - began,
         }
@@ -85,7 +98,9 @@ def page(rows: list[Row]) -> str:
             "Random instances (n up to 60, half of them with arrivals, some with "
             "blocks and caps) through every method with a random backfill window. A "
             "violation is a schedule that the independent checker refuses, whose TEL "
-            "it recomputes differently, or that is below a lower bound.",
+            "it recomputes differently, or that is below a lower bound. Methods and "
+            f"bounds that climb or solve a linear program run on every {SLOW_EVERY}th "
+            "instance.",
             markdown_table(columns, [values]),
         ]
     )

@@ -108,14 +108,16 @@ def bound(
     7
     """
     began = time.perf_counter()
-    name = method
+    load_plugins()
+    names = [method]
     if method == "auto":
-        load_plugins()
-        name = "dual" if _dual_pays(instance) else "fluid"
+        names = ["dual", "fluid"] if _dual_pays(instance) else ["fluid"]
         time_limit = DUAL_TIME_LIMIT_S if time_limit is None else time_limit
-    proof = lookup(BOUNDS, "bound", name)(
-        instance, Options(time_limit_s=time_limit, progress=progress)
-    )
+    options = Options(time_limit_s=time_limit, progress=progress)
+    proofs = [
+        (lookup(BOUNDS, "bound", name)(instance, options), name) for name in names
+    ]
+    proof, name = max(proofs, key=lambda pair: pair[0].value)
     runtime_s = time.perf_counter() - began
     return Bound(proof.value, name, runtime_s, proof.certificate)
 
