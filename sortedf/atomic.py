@@ -57,6 +57,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"{shown} cannot be written: {reason}.") from error
 
 
+def refuse_unwritable(*paths: str | os.PathLike[str] | None) -> None:
+    """Raise OutputError now, and not after long work, where a path is not writable."""
+    for path in paths:
+        if path is not None:
+            with suppress(_ProbeError), atomic_path(path):
+                raise _ProbeError  # so that nothing is put there
+
+
+class _ProbeError(Exception):
+    pass
+
+
 def _create_beside(target: Path) -> Path:
     """Create an empty file in the folder of `target`, with the mode it will have."""
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}{target.suffix}")

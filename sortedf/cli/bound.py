@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sortedf.atomic import refuse_unwritable
 from sortedf.bounds import bound
 from sortedf.certificate import write_certificate
 from sortedf.cli.options import TimeLimitOption
@@ -33,6 +34,7 @@ def command(
 ) -> None:
     """Compute the bound, write its certificate and print it."""
     loaded = problem.read()
+    refuse_unwritable(certificate)
     with progress(f"{method} bound, steps") as report:
         found = bound(loaded.instance, method, time_limit=time_limit, progress=report)
     if certificate is not None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sortedf.atomic import refuse_unwritable
 from sortedf.cli.options import (
     BackfillOption,
     BoundOption,
@@ -43,6 +44,7 @@ def command(
     if plot is not None:
         plot_format(plot)
     loaded = problem.read()
+    refuse_unwritable(plot)
     names = _names(loaded, methods)
     with progress("methods") as report:
         results = compare(

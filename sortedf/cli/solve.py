@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sortedf.atomic import refuse_unwritable
 from sortedf.cli.options import (
     BackfillOption,
     BoundOption,
@@ -44,6 +45,7 @@ def command(
     if plot is not None:
         plot_format(plot)
     loaded = problem.read()
+    refuse_unwritable(output, plot)
     with progress(f"{method}, requests in groups") as report:
         result = solve(
             loaded.instance,

@@ -255,7 +255,10 @@ def test_missing_kv_budget(cli, trace, command):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "magic"], "unknown method 'magic'; choose one of: auto, exact"),
+        (
+            ["--method", "magic"],
+            "unknown method 'magic'; choose one of: alpha-points, auto",
+        ),
         (["--bound", "magic"], "unknown bound 'magic'; choose one of: "),
         (["--seed", "-1"], "--seed"),
         (["--backfill", "x"], "--backfill"),
@@ -354,6 +357,18 @@ def test_an_output_that_fails_leaves_what_was_there(cli, trace, tmp_path, monkey
     assert "No space left" in refused(cli("solve", trace, *arguments))
     assert path.read_text(encoding="utf-8") == "old"
     assert sorted(tmp_path.iterdir()) == [path, trace]
+
+
+def test_unwritable_output_is_refused_before_the_work(cli, trace, monkeypatch):
+    """Nobody waits for a schedule that then cannot be kept."""
+
+    def never(*arguments, **options):
+        raise AssertionError("solved although the output folder is missing")
+
+    monkeypatch.setattr("sortedf.cli.solve.solve", never)
+    message = refused(cli("solve", trace, "--kv-budget", 10, "-o", "no/such/s.json"))
+    assert "no/such does not exist" in message
+    assert sorted(trace.parent.iterdir()) == [trace]
 
 
 def test_methods_are_listed(cli):

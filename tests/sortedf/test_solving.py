@@ -152,7 +152,10 @@ def test_progress_is_told():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "magic"}, "unknown method 'magic'; choose one of: auto, exact-dp"),
+        (
+            {"method": "magic"},
+            "unknown method 'magic'; choose one of: alpha-points, auto",
+        ),
         ({"bound": "magic"}, "unknown bound 'magic'; choose one of: .*fluid"),
         ({"backfill": -1}, "backfill = -1 but must be an integer from 0"),
         ({"seed": -1}, "seed = -1 but must be an integer from 0"),
