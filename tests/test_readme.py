@@ -27,6 +27,18 @@ def blocks() -> list[str]:
     return re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
 
 
+def test_shell_blocks(tmp_path, monkeypatch, capsys):
+    """Commands without printed output run, one after the other, without an error."""
+    monkeypatch.chdir(tmp_path)
+    text = README.read_text(encoding="utf-8")
+    lines = "".join(re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)).splitlines()
+    assert lines
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        assert name == "sortedf"
+        assert run(arguments) == 0, capsys.readouterr().err
+
+
 def essential(output: str) -> list[str]:
     """Lines without what differs from run to run: seconds, rules, blank ends."""
     lines = [re.sub(r"\d+\.\d\d s", "# s", line) for line in output.splitlines()]
