@@ -156,11 +156,12 @@ def _run(
     began = time.perf_counter()
     outcome = METHODS[method].solve(instance, options)
     runtime_s = time.perf_counter() - began
-    lower_bound, bound_method = None, "none"
-    if proven is not None:
-        lower_bound, bound_method = proven.value, proven.method
-        if outcome.lower_bound is not None and outcome.lower_bound > proven.value:
-            lower_bound, bound_method = outcome.lower_bound, method
+    bounds_known = [] if proven is None else [(proven.value, proven.method)]
+    if outcome.lower_bound is not None:
+        bounds_known.append((outcome.lower_bound, method))
+    lower_bound, bound_method = max(
+        bounds_known, key=lambda pair: pair[0], default=(None, "none")
+    )
     status = Status.FEASIBLE if outcome.complete else Status.TIME_LIMIT
     if outcome.schedule.tel == lower_bound:
         status = Status.OPTIMAL
