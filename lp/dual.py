@@ -1,10 +1,10 @@
 """The dual bound: good prices, found by climbing the smoothed dual function.
 
 Start prices are those of the fluid relaxation; temperatures fall from stage to stage,
-and in each stage a quasi-Newton method with bounds (L-BFGS-B) climbs the smoothed
-function of `lp.smoothing`. Subgradient and bundle methods were tried on the same
-prices: they stall 0.3 to 1 % lower where few requests run at once, because the best
-prices there are spikes at the completions.
+and in each stage a quasi-Newton method (`lp.quasi_newton`) climbs the smoothed function
+of `lp.smoothing`. Subgradient and bundle methods were tried on the same prices: they
+stall 0.3 to 1 % lower where few requests run at once, because the best prices there are
+spikes at the completions.
 
 After each stage the prices are rounded and evaluated exactly; the best ones count. So
 there is a proven bound at any time, and an interrupt loses only the stage it falls in.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lp.prices import certify, dual_value, fixed_point
+from lp.quasi_newton import minimise
 from lp.smoothing import smoothed_dual
 from lp.start_prices import fluid_prices
 from sortedf.arrays import exact_sum
@@ -44,9 +45,6 @@ LARGE = 10**7
 
 HUGE = 10**10
 """Requests times steps above which climbing is not worth its time at all."""
-
-MEMORY = 20
-"""Pairs of vectors that the quasi-Newton method keeps."""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,20 +139,14 @@ class _Stage:
 
     def climb(self, prices: Floats) -> Floats:
         """Return better prices; stop early when the time is over."""
-        from scipy.optimize import minimize  # slow to import, and only needed here
-
         self._price_unit = max(float(prices.max(initial=0)), 1e-12)
-        result = minimize(
+        found = minimise(
             self._loss,
             prices / self._price_unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * len(prices),
-            callback=self._stop_in_time,
-            options={"maxiter": ITERATIONS, "maxcor": MEMORY, "ftol": 1e-9},
+            iterations=ITERATIONS,
+            stop=self._options.out_of_time,
         )
-        found: Floats = result.x * self._price_unit
-        return found
+        return found * self._price_unit
 
     def _loss(self, scaled: Floats) -> tuple[float, Floats]:
         prices = scaled * self._price_unit
@@ -163,10 +155,6 @@ class _Stage:
         self.alpha_start = seen.alpha_start
         slope = -seen.excess * (self._price_unit / self._value_unit)
         return -seen.value / self._value_unit, slope
-
-    def _stop_in_time(self, scaled: Floats) -> None:
-        if self._options.out_of_time():
-            raise StopIteration
 
 
 @register(BOUNDS, "bound", "dual")
