@@ -1,0 +1,318 @@
+"""Memory rows that know that usage grows until somebody completes.
+
+The linear relaxation may complete a hundredth of a request in each step, so memory can
+be full in every step. Real requests complete one at a time, and until the next one
+does, all that run grow by a token a step. So memory cannot be full all the time.
+
+**The row.** In step `t` let `k` requests run and hold `u_1, ..., u_k` tokens, and let
+`N(x, y)` requests complete in the steps `x` to `y`. For all real `theta > 0` and
+integers `H >= 0`,
+
+    sum_i [u_i + H min(1, u_i / theta)]
+        - (M / theta) sum_{c >= t} (H - (c - t))^+ N(c, c)  <=  M.
+
+*Proof.* If none runs, the left side is at most 0. Otherwise let the next completion be
+in step `t + D`. Until then none of the `k` leaves, so in step `t + D` they hold
+`sum_i u_i + k D <= M`. For `h = 0, 1, ...` let `b_h` be 1 if nobody completes in the
+steps `t, ..., t + h`, otherwise 0; then `D = sum_h b_h`. Now
+
+    k b_h >= sum_i min(1, u_i / theta) - (M / theta) (1 - b_h),
+
+for `b_h = 1` because each term is at most 1, for `b_h = 0` because the terms sum up to
+at most `M / theta`. Last, `1 - b_h <= N(t, t + h)`. The sum of all this over
+`h = 0, ..., H - 1` is the row, since a completion in step `c` is in `N(t, t + h)` for
+the `H - (c - t)` largest of these `h`, or for none. QED.
+
+`H = 0` is the memory row. A gap of `L` steps between completions wastes about `L / 2`
+tokens of each running request, and the row sees most of it with `H` near `L` and
+`theta` near what a request holds: a share `o / (2 M)` of the budget at any size of the
+instance, wherever the answers `o` are long or the budget small.
+
+**The bound.** With prices `nu_t >= 0` of the rows, multiplied by `theta`, the bound of
+`lp.prices` becomes
+
+    D = sum_i min_{t >= a_i} [t + o_i - a_i - reward(t + o_i)
+                              + sum_j nu_{t+j} (theta u_ij + H_{t+j} min(theta, u_ij))]
+        - theta M sum_t nu_t,
+
+    reward(c) = M sum_{t <= c} nu_t (H_t - (c - t))^+.
+
+All are integers, times `2^q`; sums may wrap around 64 bits on the way, and what they
+come to is checked to fit. Tokens are counted without rounding up to blocks, and caps
+on a step are left out; both make `D` smaller, so it stays a bound with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.arrays import exact_sum
+from sortedf.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+COARSE = 256
+FINE = 16
+"""Lengths of the blocks of starts that are skipped together."""
+
+MAX_VALUE = 2**62
+"""Above this a bracket would not be safe in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowthPrices:
+    """Fixed-point prices of growth rows, by step.
+
+    Attributes
+    ----------
+    value : int64 array, shape (T,)
+        `nu_t 2^q` for the steps `t = 1, ..., T`, at least 0.
+    horizon : int64 array, shape (T,)
+        `H_t`, at least 0.
+    theta : int
+        Tokens from which on a request counts as a whole one, at least 1.
+    scale_bits : int
+        `q`.
+    """
+
+    value: Ints
+    horizon: Ints
+    theta: int
+    scale_bits: int
+
+
+def growth_prices(
+    instance: Instance, prices: Floats, horizon: Ints, theta: int
+) -> GrowthPrices:
+    """Turn prices of KV into prices of growth rows, with as many bits as there is room.
+
+    A row's price is `lambda_t / (theta + H_t)`: then a request that holds up to
+    `theta` tokens pays as much as before.
+
+    Parameters
+    ----------
+    instance : Instance
+    prices : float64 array, shape (T,)
+        `lambda_t` of a token of KV; negative ones become 0.
+    horizon : int64 array, shape (T,)
+    theta : int
+
+    Raises
+    ------
+    ValueError
+        If a price is not finite, or the instance leaves no room for a single bit.
+    """
+    if not np.isfinite(prices).all():
+        raise ValueError("prices must be finite.")
+    value = np.maximum(prices, 0) / (theta + horizon)
+    largest = _largest_cost(instance, value, horizon, theta)
+    largest += _last_step(instance, horizon)
+    bits = 61 - int(largest).bit_length()
+    if bits < 0:
+        raise ValueError(f"the prices are too large for exact arithmetic: {largest:g}.")
+    rounded = np.rint(value * 2.0**bits).astype(np.int64)
+    return GrowthPrices(rounded, horizon, theta, bits)
+
+
+def growth_bound(instance: Instance, prices: GrowthPrices) -> int:
+    """Evaluate `D` exactly and round it up; a lower bound on TEL at any prices.
+
+    Raises
+    ------
+    ValueError
+        If a price, a horizon or `theta` is out of range, or 64 bits are not enough.
+    """
+    if not instance.num_requests:
+        return 0
+    _refuse(instance, prices)
+    with np.errstate(over="ignore"):  # sums wrap on the way; see the module
+        tables = _Tables.of(prices, instance.usable_kv)
+        least = np.empty(instance.num_requests, dtype=np.int64)
+        _search(
+            instance.prefill, instance.decode, instance.arrival,
+            1 << prices.scale_bits, prices.theta,
+            tables.plain, tables.extra, tables.reward,
+            int(prices.horizon.max(initial=0)), least,
+        )  # fmt: skip
+    spent = prices.theta * instance.usable_kv * sum(prices.value.tolist())
+    bound: int = -((spent - exact_sum(least)) >> prices.scale_bits)
+    return bound
+
+
+def _largest_cost(
+    instance: Instance, value: Floats, horizon: Ints, theta: int
+) -> float:
+    """No cost of a request and no reward is larger, in the unit of the prices.
+
+    Floats do: what is compared with this leaves a factor of 2.
+    """
+    s, o = instance.prefill.astype(np.float64), instance.decode.astype(np.float64)
+    volume = float((s * o + o * (o + 1) / 2).max(initial=0))
+    dearest = float(value.max(initial=0))
+    extra = float((value * horizon).max(initial=0))
+    reward = extra * instance.usable_kv * float(horizon.max(initial=0))
+    return (theta * dearest + extra) * volume + reward
+
+
+def _last_step(instance: Instance, horizon: Ints) -> int:
+    """No start that is looked at completes later."""
+    last = len(horizon) + int(horizon.max(initial=0))
+    last = max(last, int(instance.arrival.max(initial=0)))
+    return last + int(instance.decode.max(initial=0)) + 1
+
+
+def _refuse(instance: Instance, prices: GrowthPrices) -> None:
+    value, horizon = prices.value, prices.horizon
+    if len(value) != len(horizon):
+        raise ValueError("there must be as many prices as horizons.")
+    if min(int(value.min(initial=0)), int(horizon.min(initial=0))) < 0:
+        raise ValueError("prices and horizons must not be negative.")
+    if prices.theta < 1 or prices.scale_bits < 0:
+        raise ValueError("theta must be at least 1, scale_bits at least 0.")
+    floats = value.astype(np.float64)
+    largest = _largest_cost(instance, floats, horizon, prices.theta)
+    largest += float(_last_step(instance, horizon)) * 2.0**prices.scale_bits
+    if largest >= MAX_VALUE:
+        raise ValueError(
+            "the prices do not fit the 64-bit arithmetic of this instance."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """Prefix sums over steps, and what skips blocks of starts.
+
+    `plain` has six rows: sums and moments (`sum of u x_u`) of `theta nu`, then those of
+    its least value in the `COARSE` and the `FINE` steps from each step on. `extra` has
+    the same of `nu H`. `reward[c]` is that of a completion in step `c`, with its
+    largest value in the `COARSE` and the `FINE` steps from `c` on below it.
+    """
+
+    plain: Ints
+    extra: Ints
+    reward: Ints
+
+    @classmethod
+    def of(cls, prices: GrowthPrices, budget: int) -> _Tables:
+        reward = _rewards(prices, budget)
+        return cls(
+            _sums(prices.value * prices.theta),
+            _sums(prices.value * prices.horizon),
+            np.stack([reward, _largest(reward, COARSE), _largest(reward, FINE)]),
+        )
+
+
+def _rewards(prices: GrowthPrices, budget: int) -> Ints:
+    """`reward(c)` for the steps `c` from 0 on; the last entry is 0.
+
+    While `t <= c < t + H_t`, it has the term `M nu_t (H_t + t) - c M nu_t`.
+    """
+    reach = int(prices.horizon.max(initial=0))
+    step = np.arange(1, len(prices.value) + 1)
+    end = step + prices.horizon
+    slope = np.zeros(len(step) + reach + 2, dtype=np.int64)
+    level = np.zeros(len(slope), dtype=np.int64)
+    unit = budget * prices.value
+    for table, term in ((slope, unit), (level, unit * end)):
+        np.add.at(table, step, term)
+        np.subtract.at(table, end, term)
+    return np.cumsum(level) - np.arange(len(slope)) * np.cumsum(slope)
+
+
+def _sums(value: Ints) -> Ints:
+    """Tabulate sums and moments of the values, and of their least ones in windows."""
+    step = np.arange(1, len(value) + 1)
+    rows = np.zeros((6, len(value) + 1), dtype=np.int64)
+    windows = (value, -_largest(-value, COARSE), -_largest(-value, FINE))
+    for k, part in enumerate(windows):
+        np.cumsum(part, out=rows[2 * k, 1:])
+        np.cumsum(part * step, out=rows[2 * k + 1, 1:])
+    return rows
+
+
+def _largest(value: Ints, width: int) -> Ints:
+    """Largest of the `width` values from each one on; behind the last come zeros."""
+    padded = np.concatenate([value, np.zeros(width, dtype=np.int64)])
+    reach = 1
+    while reach < width:
+        padded = np.maximum(padded[:-reach], padded[reach:])
+        reach *= 2
+    return padded[: len(value)]
+
+
+@kernel
+def _bracket(
+    t: int,
+    s: int,
+    o: int,
+    theta: int,
+    one: int,
+    row: int,
+    plain: Ints,
+    extra: Ints,
+    reward: Ints,
+) -> int:
+    """Bracket of a start, or what no start of its block is below (`row` 1 and 2)."""
+    steps = plain.shape[1] - 1
+    low = min(t, steps)
+    middle = min(
+        t + min(max(theta - s, 0), o), steps
+    )  # it holds up to theta until here
+    high = min(t + o, steps)
+    a, b = 2 * row, 2 * row + 1
+    value: int = (t + o) * one - reward[row, min(t + o, reward.shape[1] - 1)]
+    value += (s - t) * (plain[a, high] - plain[a, low]) + plain[b, high] - plain[b, low]
+    value += (s - t) * (extra[a, middle] - extra[a, low])
+    value += extra[b, middle] - extra[b, low]
+    value += theta * (extra[a, high] - extra[a, middle])
+    return value
+
+
+@kernel
+def _search(
+    prefill: Ints,
+    decode: Ints,
+    arrival: Ints,
+    one: int,
+    theta: int,
+    plain: Ints,
+    extra: Ints,
+    reward: Ints,
+    reach: int,
+    least: Ints,
+) -> None:
+    """Fill `least` (modified in place) with each request's least bracket.
+
+    From `reach` steps after the prices on there is nothing to pay or to gain, so no
+    later start is better than that one. A look at every `COARSE`-th start gives a good
+    bracket to beat; then blocks are skipped in which no start can beat the best so far.
+    """
+    top = reward[0].max()
+    for i in range(len(prefill)):
+        s = prefill[i]
+        o = decode[i]
+        last = max(arrival[i], plain.shape[1] - 1 + reach)
+        best = (last + o) * one
+        for t in range(arrival[i], last, COARSE):
+            if (t + o) * one - top >= best:
+                break
+            best = min(best, _bracket(t, s, o, theta, one, 0, plain, extra, reward))
+        t = arrival[i]
+        while t < last and (t + o) * one - top < best:
+            if _bracket(t, s, o, theta, one, 1, plain, extra, reward) >= best:
+                t += COARSE
+            elif _bracket(t, s, o, theta, one, 2, plain, extra, reward) >= best:
+                t += FINE
+            else:
+                best = min(best, _bracket(t, s, o, theta, one, 0, plain, extra, reward))
+                t += 1
+        least[i] = best - arrival[i] * one

@@ -1,0 +1,361 @@
+"""The only door to HiGHS: arrays in; status, values, duals and a bound out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.errors import MissingExtraError, SortedfError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+FEASIBILITY = 1e-7
+"""How far HiGHS lets a row or a reduced cost be on the wrong side."""
+
+INTEGRALITY = 1e-6
+"""How far from an integer HiGHS calls a value integer."""
+
+SOLVERS = ("simplex", "primal-simplex", "ipm", "pdlp", "hipo")
+"""Algorithms for linear programs; "hipo" is not in every build of HiGHS."""
+
+POLL_S = 0.1
+"""How often a waiting call looks whether Ctrl-C was pressed."""
+
+
+class SolverError(SortedfError, RuntimeError):
+    """HiGHS failed; the message is HiGHS's own."""
+
+
+class SolverStatus(StrEnum):
+    """How HiGHS ended."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    LIMIT = "limit"
+    """Another limit: iterations, memory, a target."""
+    UNKNOWN = "unknown"
+
+
+STATUSES = {
+    "kOptimal": SolverStatus.OPTIMAL,
+    "kInfeasible": SolverStatus.INFEASIBLE,
+    "kUnbounded": SolverStatus.UNBOUNDED,
+    "kTimeLimit": SolverStatus.TIME_LIMIT,
+    "kInterrupt": SolverStatus.INTERRUPTED,
+    "kHighsInterrupt": SolverStatus.INTERRUPTED,
+    "kIterationLimit": SolverStatus.LIMIT,
+    "kSolutionLimit": SolverStatus.LIMIT,
+    "kMemoryLimit": SolverStatus.LIMIT,
+    "kObjectiveBound": SolverStatus.LIMIT,
+    "kObjectiveTarget": SolverStatus.LIMIT,
+    # Feasible or not is open, an empty model is one that never arrived.
+    "kUnboundedOrInfeasible": SolverStatus.UNKNOWN,
+    "kModelEmpty": SolverStatus.UNKNOWN,
+    "kNotset": SolverStatus.UNKNOWN,
+    "kUnknown": SolverStatus.UNKNOWN,
+}
+"""What HiGHS's model statuses mean. One that is not here is unknown."""
+
+FAILURES = frozenset(
+    ("kLoadError", "kModelError", "kPresolveError", "kSolveError", "kPostsolveError")
+)
+"""Model statuses after which nothing that HiGHS says can be used."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Columns of a program: non-negative variables with their costs and entries.
+
+    Attributes
+    ----------
+    cost : float64 array, shape (m,)
+    begin : int32 array, shape (m + 1,)
+        Column `k` has the entries `begin[k]` to `begin[k + 1] - 1`.
+    row : int32 array, shape (nonzeros,)
+    value : float64 array, shape (nonzeros,)
+    """
+
+    cost: Floats
+    begin: NDArray[np.int32]
+    row: NDArray[np.int32]
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """What HiGHS found.
+
+    Attributes
+    ----------
+    status : SolverStatus
+    message : str
+        HiGHS's own words for it.
+    x : float64 array or None
+        A feasible point, if there is one.
+    row_dual : float64 array or None
+        Change of the objective per unit of each row's bound: negative on the binding
+        rows `<=` of a minimisation. Linear programs only.
+    objective : float or None
+        That of `x`.
+    dual_bound : float or None
+        No feasible point of an integer program has a smaller objective, as far as
+        floating point can tell.
+    interrupted : bool
+        Whether Ctrl-C was pressed, even if HiGHS finished first.
+    runtime_s : float
+    """
+
+    status: SolverStatus
+    message: str
+    x: Floats | None
+    row_dual: Floats | None
+    objective: float | None
+    dual_bound: float | None
+    interrupted: bool
+    runtime_s: float
+
+
+class Model:
+    """A program in HiGHS, to which columns can be added between solves.
+
+    Minimise `c x` subject to `row_lower <= A x <= row_upper` and `x >= 0`, or
+    `x` in {0, 1} if it is an integer program.
+
+    Parameters
+    ----------
+    columns : Columns
+    row_lower, row_upper : float64 array
+        Infinite where there is none.
+    integer : bool
+    solver : str
+        One of `SOLVERS`, for a linear program.
+    presolve : bool
+        Worth it for a single solve; what is added later starts from the last basis.
+
+    Raises
+    ------
+    MissingExtraError
+        If highspy cannot be imported.
+    SolverError
+        If HiGHS refuses the program or does not have the solver.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        row_lower: Floats,
+        row_upper: Floats,
+        *,
+        integer: bool = False,
+        solver: str = "simplex",
+        presolve: bool = True,
+    ) -> None:
+        self._complaints: list[str] = []
+        self._stop = threading.Event()
+        self._highs = silent_highs()
+        self._integer = integer
+        self._listen()
+        self._set_options(solver, presolve)
+        self._pass(columns, row_lower, row_upper)
+
+    def add(self, columns: Columns) -> None:
+        """Add columns to a linear program; the last basis stays."""
+        m = len(columns)
+        status = self._highs.addCols(
+            m,
+            columns.cost,
+            np.zeros(m),
+            np.full(m, np.inf),
+            len(columns.row),
+            columns.begin[:-1],
+            columns.row,
+            columns.value,
+        )
+        self._refuse_errors(status)
+
+    def start_from(self, x: Floats) -> None:
+        """Give an integer program a feasible point to begin with."""
+        point = _highspy().HighsSolution()
+        point.col_value = x
+        self._refuse_errors(self._highs.setSolution(point))
+
+    def solve(self, time_limit_s: float | None = None) -> Solution:
+        """Solve, for no longer than a time limit.
+
+        Ctrl-C stops HiGHS, and what it has found so far is returned; pressed again
+        before HiGHS has stopped, it raises KeyboardInterrupt as usual.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS ends in a state of error.
+        """
+        began = time.perf_counter()
+        highs = self._highs
+        limit = np.inf
+        if time_limit_s is not None:
+            # HiGHS counts the time of all runs together.
+            limit = highs.getRunTime() + max(time_limit_s, 0.0)
+        self._refuse_errors(highs.setOptionValue("time_limit", limit))
+        self._refuse_errors(self._run())
+        name = highs.getModelStatus().name
+        message = highs.modelStatusToString(highs.getModelStatus())
+        if name in FAILURES:
+            raise SolverError(self._failure(message))
+        info, found = highs.getInfo(), highs.getSolution()
+        feasible = info.primal_solution_status == _highspy().kSolutionStatusFeasible
+        has_x = feasible and found.value_valid
+        has_dual = found.dual_valid and not self._integer
+        has_bound = self._integer and np.isfinite(info.mip_dual_bound)
+        return Solution(
+            status=status_of(name),
+            message=message,
+            x=np.array(found.col_value) if has_x else None,
+            row_dual=np.array(found.row_dual) if has_dual else None,
+            objective=float(info.objective_function_value) if has_x else None,
+            dual_bound=float(info.mip_dual_bound) if has_bound else None,
+            interrupted=self._stop.is_set(),
+            runtime_s=time.perf_counter() - began,
+        )
+
+    def _run(self) -> Any:
+        """Run HiGHS in a thread of its own, so that Ctrl-C reaches Python at once.
+
+        There it also has its own scheduler, whose number of threads does not depend
+        on who else in this process has called HiGHS.
+        """
+        outcome: list[Any] = []
+        self._stop.clear()
+        self._complaints.clear()
+        thread = threading.Thread(
+            target=lambda: outcome.append(self._highs.run()), daemon=True
+        )
+        try:
+            thread.start()
+            _wait_for(thread)
+        except KeyboardInterrupt:
+            self._stop.set()
+            _wait_for(thread)
+        return outcome[0] if outcome else None
+
+    def _listen(self) -> None:
+        """Hear what HiGHS complains about, and let it ask whether to stop."""
+
+        def hear(event: Any) -> None:
+            kind, _, text = event.message.partition(":")
+            if kind in ("ERROR", "WARNING"):
+                self._complaints.append(text.strip())
+
+        def ask(event: Any) -> None:
+            event.interrupt(self._stop.is_set())
+
+        highs = self._highs
+        highs.cbLogging.subscribe(hear)
+        for question in (
+            highs.cbSimplexInterrupt,
+            highs.cbIpmInterrupt,
+            highs.cbMipInterrupt,
+        ):
+            question.subscribe(ask)
+
+    def _set_options(self, solver: str, presolve: bool) -> None:
+        if solver not in SOLVERS:
+            raise ValueError(
+                f"unknown solver {solver!r}; choose one of: {', '.join(SOLVERS)}."
+            )
+        primal = solver == "primal-simplex"
+        options = {
+            "threads": 1,
+            "presolve": "on" if presolve else "off",
+            "primal_feasibility_tolerance": FEASIBILITY,
+            "dual_feasibility_tolerance": FEASIBILITY,
+            "mip_feasibility_tolerance": INTEGRALITY,
+            "mip_rel_gap": 0.0,  # to the end: the optimum is an integer
+            "simplex_strategy": 4 if primal else 1,
+            "run_crossover": "off",  # prices and mean starts need no vertex
+        }
+        if not self._integer:
+            options["solver"] = "simplex" if primal else solver
+        for name, value in options.items():
+            self._refuse_errors(self._highs.setOptionValue(name, value))
+        if self._complaints:  # HiGHS takes "hipo" without having it, and only says so
+            raise SolverError(self._failure(f"no solver {solver!r}"))
+
+    def _pass(self, columns: Columns, row_lower: Floats, row_upper: Floats) -> None:
+        m = len(columns)
+        status = self._highs.passModel(
+            m,
+            len(row_lower),
+            len(columns.row),
+            1,  # by columns
+            1,  # minimise
+            0.0,
+            columns.cost,
+            np.zeros(m),
+            np.full(m, 1.0 if self._integer else np.inf),
+            row_lower,
+            row_upper,
+            columns.begin[:-1],
+            columns.row,
+            columns.value,
+            np.full(m, int(self._integer), dtype=np.int32),
+        )
+        self._refuse_errors(status)
+
+    def _refuse_errors(self, status: Any) -> None:
+        if status is None or status.name == "kError":
+            raise SolverError(self._failure("error"))
+
+    def _failure(self, what: str) -> str:
+        return ": ".join([f"HiGHS failed ({what})", *self._complaints[-3:]])
+
+
+def status_of(name: str) -> SolverStatus:
+    """Meaning of a HiGHS model status; UNKNOWN for one that is not in the table."""
+    return STATUSES.get(name, SolverStatus.UNKNOWN)
+
+
+def silent_highs() -> Any:
+    """Make a HiGHS that prints nothing, not even its banner.
+
+    HiGHS prints the banner once in a process, on standard output, when callbacks are
+    enabled, which is before anybody could have switched it off.
+    """
+
+    class Silent(_highspy().Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("log_to_console", False)
+            super().enableCallbacks()
+
+    return Silent()
+
+
+def _highspy() -> Any:
+    try:
+        import highspy
+    except ImportError as error:
+        raise MissingExtraError(
+            "highspy, the Python interface of the HiGHS solver, cannot be imported; "
+            f"install it with: pip install highspy ({error})."
+        ) from error
+    return highspy
+
+
+def _wait_for(thread: threading.Thread) -> None:
+    while thread.is_alive():
+        thread.join(POLL_S)

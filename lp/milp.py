@@ -1,0 +1,184 @@
+"""Exact schedules of small instances, by the time-indexed integer program."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lp.column_generation import PricedTime
+from lp.formulation import formulate, num_bands, refuse_too_large
+from lp.highs import Model, Solution, SolverStatus
+from lp.horizon import latest_starts
+from lp.relaxation import solve_relaxation
+from sortedf.arrays import exact_sum
+from sortedf.checker import check
+from sortedf.errors import TooLargeError
+from sortedf.methods import METHODS, Method, Outcome
+from sortedf.registry import register
+from sortedf.schedule import Schedule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+    from sortedf.options import Options
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+SAFETY = 0.5
+"""A start is left out only if it costs half a step more than the argument needs."""
+
+BOUND_ERROR = 1e-6
+"""Relative error that HiGHS's bound of an integer program is granted."""
+
+MAX_REQUESTS = 12
+"""Requests up to which a comparison of all methods includes this one."""
+
+
+def milp(instance: Instance, options: Options) -> Outcome:
+    """Find an optimal schedule, or the best one until the time limit, with a bound.
+
+    The best schedule of the list rules is the start. The linear relaxation then leaves
+    out starts that no better schedule can have (`_useful_starts`), and HiGHS solves the
+    program over the others, with the engine's caps.
+
+    Unlike the bounds "lp" and "dual", HiGHS's bound comes from floating point: it is
+    the word of a solver, not a certificate (see `_proven`).
+    """
+    began = time.perf_counter()
+
+    def left() -> float | None:
+        if options.time_limit_s is None:
+            return None
+        return max(options.time_limit_s - (time.perf_counter() - began), 0.0)
+
+    best = METHODS["auto"].solve(instance, options)
+    tel = best.schedule.tel
+    least, prices, stopped = exact_sum(instance.decode), np.zeros(0), False
+    if tel > least:
+        try:
+            relaxation = solve_relaxation(instance, time_limit_s=left())
+        except TooLargeError:
+            pass  # the horizon alone may leave few enough starts
+        else:
+            least, prices = max(least, relaxation.bound), relaxation.prices
+            stopped = relaxation.status is SolverStatus.INTERRUPTED
+    if tel == least or stopped or left() == 0.0:
+        return _outcome(best, best.schedule, least)
+    request, start = _useful_starts(instance, best.schedule, prices)
+    solution = _solve(instance, best.schedule, request, start, left())
+    schedule = best.schedule
+    if solution.x is not None:
+        schedule = _better(schedule, _schedule(instance, request, start, solution.x))
+    return _outcome(best, schedule, max(least, _proven(solution, tel)))
+
+
+register(METHODS, "method", "milp")(
+    Method(
+        milp,
+        about="integer program, from the best schedule of auto",
+        guarantee="optimal, if it ends within the time limit",
+        cost="exponential",
+        max_requests=MAX_REQUESTS,
+    )
+)
+
+
+def _useful_starts(
+    instance: Instance, incumbent: Schedule, prices: Floats
+) -> tuple[Ints, Ints]:
+    """List starts that a better schedule could have, and the incumbent's own.
+
+    None is later than `lp.horizon.latest_starts`. And with the bracket
+    `b_i(t) = t + o_i - a_i + sum_j lambda_{t+j} w_ij` any schedule `p` has
+    `TEL >= sum_i b_i(p_i) - M sum lambda` (see `lp.prices`), so one in which `i` starts
+    at `t` has `TEL >= D(lambda) + b_i(t) - min b_i`. Where that is above the
+    incumbent's TEL less 1, no better schedule starts `i` at `t`.
+    """
+    latest = latest_starts(instance, incumbent.tel)
+    latest = np.maximum(latest, incumbent.start)
+    windows = sum((latest - instance.arrival + 1).tolist())
+    refuse_too_large(windows)
+    tables = PricedTime.of(instance, prices)
+    brackets = []
+    for i, (a, t) in enumerate(zip(instance.arrival, latest, strict=True)):
+        scanned = np.arange(a, max(t, len(prices)) + 1)
+        brackets.append(tables.brackets(instance, i, scanned))
+    least = [bracket.min() for bracket in brackets]
+    room = incumbent.tel - SAFETY
+    room -= sum(least) - instance.usable_kv * float(prices.sum())
+    useful = []
+    for i, a in enumerate(instance.arrival):
+        found = a + np.flatnonzero(brackets[i] - least[i] <= room)
+        found = found[found <= latest[i]]
+        useful.append(np.union1d(found, incumbent.start[i]))
+    request = np.repeat(np.arange(len(useful)), [len(starts) for starts in useful])
+    return request, np.concatenate(useful)
+
+
+def _solve(
+    instance: Instance,
+    incumbent: Schedule,
+    request: Ints,
+    start: Ints,
+    time_limit_s: float | None,
+) -> Solution:
+    bands = num_bands(instance)
+    refuse_too_large(len(request) + bands * exact_sum(instance.decode[request]))
+    latest = np.zeros(instance.num_requests, dtype=np.int64)
+    np.maximum.at(latest, request, start)
+    formulation = formulate(instance, latest)
+    model = Model(
+        formulation.columns(request, start),
+        formulation.row_lower,
+        formulation.row_upper,
+        integer=True,
+        presolve=False,  # on long answers it takes minutes, whatever the time limit
+    )
+    model.start_from((start == incumbent.start[request]).astype(np.float64))
+    return model.solve(time_limit_s)
+
+
+def _schedule(instance: Instance, request: Ints, start: Ints, x: Floats) -> Schedule:
+    """Read the schedule off a point that is integer but for rounding."""
+    chosen = np.zeros(instance.num_requests, dtype=np.int64)
+    ones = x > 0.5
+    chosen[request[ones]] = start[ones]
+    return Schedule(instance, chosen)
+
+
+def _better(incumbent: Schedule, found: Schedule) -> Schedule:
+    """Give the better schedule; what the checker refuses is none."""
+    if found.tel < incumbent.tel and check(incumbent.instance, found).feasible:
+        return found
+    return incumbent
+
+
+def _proven(solution: Solution, tel: int) -> int:
+    """Round HiGHS's bound to an integer that it supports.
+
+    Reduced costs may be wrong by `FEASIBILITY`. In a solution the variables add up to
+    `n`, so the bound of a linear program is off by at most `n FEASIBILITY`, a tenth of
+    `BOUND_ERROR` times TEL, as TEL is at least `n`; the rest of the allowance is for
+    rounding in cuts and branches. TEL is an integer: after the allowance the bound is
+    rounded up. Starts were left out that no schedule better than `tel` has, so nothing
+    above `tel` is proven.
+    """
+    if solution.dual_bound is None:
+        return 0
+    return min(tel, math.ceil(solution.dual_bound * (1 - BOUND_ERROR)))
+
+
+def _outcome(best: Outcome, schedule: Schedule, lower_bound: int) -> Outcome:
+    kept = schedule is best.schedule
+    return Outcome(
+        schedule,
+        found_by=best.found_by if kept else "milp",
+        backfill=best.backfill if kept else 0,
+        complete=schedule.tel == lower_bound,
+        lower_bound=lower_bound,
+    )

@@ -1,0 +1,223 @@
+"""The linear relaxation: fractional starts, prices of memory, and the bound."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lp.column_generation import Generated, generate_columns
+from lp.formulation import (
+    MAX_NONZEROS,
+    Formulation,
+    formulate,
+    num_nonzeros,
+    refuse_too_large,
+)
+from lp.highs import SOLVERS, Model, Solution, SolverStatus
+from lp.horizon import good_schedule, relaxed_horizon
+from lp.prices import certify
+from sortedf.bounds import BOUNDS, Proof
+from sortedf.registry import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sortedf.certificate import Certificate
+    from sortedf.instance import Instance
+    from sortedf.options import Options
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-9
+"""Weights of a start up to which it is left out of the solution."""
+
+MAX_GENERATED = 200_000_000
+"""Largest matrix whose program is solved by generating columns.
+
+Only a small part is ever built: this is where the time comes to minutes.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxation:
+    """Solution of the linear relaxation, with the bound that its prices prove.
+
+    Attributes
+    ----------
+    status : SolverStatus
+    message : str
+        The solver's own words.
+    objective : float or None
+        That of the fractional starts. If the status is "optimal" it is the optimum
+        over all starts within the horizon, otherwise only above it; None if there are
+        no fractional starts.
+    request, start : int64 array, shape (m,)
+        Starts of positive weight, by request, then step.
+    weight : float64 array, shape (m,)
+        `x_{i,t}`; those of each request add up to 1.
+    prices : float64 array, shape (T,)
+        `lambda_t` of a token of KV in the steps `t = 1, ..., T`, at least 0.
+    certificate : Certificate
+        The prices in fixed point, and the bound that they prove for every start.
+    runtime_s : float
+    """
+
+    status: SolverStatus
+    message: str
+    objective: float | None
+    request: Ints
+    start: Ints
+    weight: Floats
+    prices: Floats
+    certificate: Certificate
+    runtime_s: float
+
+    @property
+    def bound(self) -> int:
+        """Lower bound on TEL, in exact arithmetic; not the solver's own number."""
+        return self.certificate.bound
+
+    @property
+    def mean_start(self) -> Floats | None:
+        """`sum_t t x_{i,t}` of each request; None without fractional starts."""
+        if self.objective is None:
+            return None
+        weight = np.bincount(self.request, weights=self.weight)
+        return np.bincount(self.request, weights=self.start * self.weight) / weight
+
+
+def solve_relaxation(
+    instance: Instance,
+    *,
+    horizon: int | None = None,
+    solver: str = "columns",
+    time_limit_s: float | None = None,
+    max_nonzeros: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Relaxation:
+    """Solve the time-indexed linear relaxation.
+
+    Minimise `sum (t + o_i - a_i) x_{i,t}` over `x >= 0` with `sum_t x_{i,t} = 1` and,
+    in every step, at most `M` KV tokens held. The engine's caps on a step are left
+    out, so with them it is a relaxation of the relaxation.
+
+    Parameters
+    ----------
+    instance : Instance
+    horizon : int, optional
+        Last step in which anything may run. By default `lp.horizon.relaxed_horizon`
+        of a good schedule. The certificate holds whether or not that is late enough.
+    solver : str
+        "columns" generates columns and is by far the fastest; one of
+        `lp.highs.SOLVERS` gives HiGHS the whole matrix.
+    time_limit_s : float, optional
+        Seconds after which the best bound so far is given. So it is after Ctrl-C.
+    max_nonzeros : int, optional
+        Most entries of the whole matrix; by default `MAX_GENERATED` or `MAX_NONZEROS`.
+    progress : callable, optional
+        Called as `progress(bound so far, 0)` now and then.
+
+    Returns
+    -------
+    Relaxation
+
+    Raises
+    ------
+    TooLargeError
+        If the matrix would have more; nothing has been allocated then.
+    SolverError
+        If HiGHS fails.
+
+    Examples
+    --------
+    >>> from sortedf import Instance
+    >>> found = solve_relaxation(Instance([5, 6, 1], [3, 2, 1], kv_budget=10))
+    >>> round(found.objective, 3), found.bound
+    (7.412, 8)
+    """
+    began = time.perf_counter()
+    if solver not in ("columns", *SOLVERS):
+        known = ", ".join(("columns", *SOLVERS))
+        raise ValueError(f"unknown solver {solver!r}; choose one of: {known}.")
+    schedule = good_schedule(instance)
+    if horizon is None:
+        horizon = relaxed_horizon(schedule)
+    if solver == "columns" and schedule.makespan > horizon:
+        solver = "simplex"  # there is no schedule to begin with
+    latest = horizon - instance.decode
+    if max_nonzeros is None:
+        max_nonzeros = MAX_GENERATED if solver == "columns" else MAX_NONZEROS
+    size = max(num_nonzeros(instance, latest, caps=False), horizon)
+    refuse_too_large(size, max_nonzeros)
+    formulation = formulate(instance, latest, caps=False)
+    if not instance.num_requests:
+        found = _nothing()
+    elif solver == "columns":
+        found = generate_columns(
+            formulation, schedule.start, time_limit_s=time_limit_s, progress=progress
+        )
+    else:
+        found = _solve_whole(formulation, solver, time_limit_s)
+    return _relaxation(instance, found, time.perf_counter() - began)
+
+
+@register(BOUNDS, "bound", "lp")
+def lp_bound(instance: Instance, options: Options) -> Proof:
+    """Bound of the linear relaxation, with its certificate."""
+    found = solve_relaxation(
+        instance, time_limit_s=options.time_limit_s, progress=options.report
+    )
+    return Proof(found.bound, found.certificate)
+
+
+def _nothing() -> Generated:
+    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0)
+    solution = Solution(SolverStatus.OPTIMAL, "", empty, empty, 0.0, 0.0, False, 0.0)
+    return Generated(solution.status, "no requests", solution, none, none, empty)
+
+
+def _solve_whole(
+    formulation: Formulation, solver: str, time_limit_s: float | None
+) -> Generated:
+    """Solve the program with a column for every start, by one of HiGHS's solvers."""
+    request, start = formulation.all_starts()
+    model = Model(
+        formulation.columns(request, start),
+        formulation.row_lower,
+        formulation.row_upper,
+        solver=solver,
+    )
+    solution = model.solve(time_limit_s)
+    dual = solution.row_dual
+    prices: Floats = np.empty(0) if dual is None else formulation.prices(dual)
+    return Generated(
+        solution.status, solution.message, solution, request, start, prices
+    )
+
+
+def _relaxation(instance: Instance, found: Generated, runtime_s: float) -> Relaxation:
+    x = None if found.solution is None else found.solution.x
+    weight = np.zeros(len(found.request)) if x is None else x
+    used = np.flatnonzero(weight > NEGLIGIBLE)
+    used = used[np.lexsort((found.start[used], found.request[used]))]
+    # Prices from a solver that was stopped can be worse than none.
+    candidates = (found.prices, np.empty(0))
+    certificates = [certify(instance, prices) for prices in candidates]
+    return Relaxation(
+        status=found.status,
+        message=found.message,
+        objective=None if found.solution is None else found.solution.objective,
+        request=found.request[used],
+        start=found.start[used],
+        weight=weight[used],
+        prices=found.prices,
+        certificate=max(certificates, key=lambda certificate: certificate.bound),
+        runtime_s=runtime_s,
+    )
