@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import fuzz, group_quality, latency, speed
+from benchmarks import dual_bound, fuzz, group_quality, latency, speed
 from benchmarks.data import MissingDataError
 from benchmarks.environment import environment
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
 
-MODULES = (latency, group_quality, speed, fuzz)
+MODULES = (latency, group_quality, dual_bound, speed, fuzz)
 """Imported for their specs."""
 
 DEFAULT_DATA = os.environ.get("SORTEDF_DATA", "../shared/data")

@@ -198,7 +198,8 @@ class Model:
         """Solve, for no longer than a time limit.
 
         Ctrl-C stops HiGHS, and what it has found so far is returned; pressed again
-        before HiGHS has stopped, it raises KeyboardInterrupt as usual.
+        before HiGHS has stopped, it raises KeyboardInterrupt as usual. HiGHS looks
+        between iterations, not during presolve and not in "pdlp".
 
         Raises
         ------
@@ -258,7 +259,7 @@ class Model:
 
         def hear(event: Any) -> None:
             kind, _, text = event.message.partition(":")
-            if kind in ("ERROR", "WARNING"):
+            if kind == "ERROR":
                 self._complaints.append(text.strip())
 
         def ask(event: Any) -> None:

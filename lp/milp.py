@@ -35,8 +35,18 @@ SAFETY = 0.5
 BOUND_ERROR = 1e-6
 """Relative error that HiGHS's bound of an integer program is granted."""
 
-MAX_REQUESTS = 12
+MAX_REQUESTS = 8
 """Requests up to which a comparison of all methods includes this one."""
+
+MAX_NONZEROS = 1_000_000
+"""Largest program that HiGHS gets; one round of its cuts took 20 s at a little more,
+and nothing stops it within a round.
+"""
+
+TIME_LIMIT_S = 60.0
+"""Seconds if no time limit is given: short answers are solved in one, six requests of
+hundreds of tokens perhaps not in hours.
+"""
 
 
 def milp(instance: Instance, options: Options) -> Outcome:
@@ -48,13 +58,18 @@ def milp(instance: Instance, options: Options) -> Outcome:
 
     Unlike the bounds "lp" and "dual", HiGHS's bound comes from floating point: it is
     the word of a solver, not a certificate (see `_proven`).
+
+    Raises
+    ------
+    TooLargeError
+        If more than `MAX_NONZEROS` entries are left. Up to `MAX_REQUESTS` requests,
+        where a comparison of all methods comes here unasked, the start is the answer.
     """
     began = time.perf_counter()
+    limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
 
-    def left() -> float | None:
-        if options.time_limit_s is None:
-            return None
-        return max(options.time_limit_s - (time.perf_counter() - began), 0.0)
+    def left() -> float:
+        return max(limit - (time.perf_counter() - began), 0.0)
 
     best = METHODS["auto"].solve(instance, options)
     tel = best.schedule.tel
@@ -69,7 +84,12 @@ def milp(instance: Instance, options: Options) -> Outcome:
             stopped = relaxation.status is SolverStatus.INTERRUPTED
     if tel == least or stopped or left() == 0.0:
         return _outcome(best, best.schedule, least)
-    request, start = _useful_starts(instance, best.schedule, prices)
+    try:
+        request, start = _useful_starts(instance, best.schedule, prices)
+    except TooLargeError:
+        if instance.num_requests > MAX_REQUESTS:
+            raise
+        return _outcome(best, best.schedule, least)
     solution = _solve(instance, best.schedule, request, start, left())
     schedule = best.schedule
     if solution.x is not None:
@@ -117,6 +137,8 @@ def _useful_starts(
         found = found[found <= latest[i]]
         useful.append(np.union1d(found, incumbent.start[i]))
     request = np.repeat(np.arange(len(useful)), [len(starts) for starts in useful])
+    entries = len(request) + num_bands(instance) * exact_sum(instance.decode[request])
+    refuse_too_large(entries, MAX_NONZEROS)
     return request, np.concatenate(useful)
 
 
@@ -125,10 +147,8 @@ def _solve(
     incumbent: Schedule,
     request: Ints,
     start: Ints,
-    time_limit_s: float | None,
+    time_limit_s: float,
 ) -> Solution:
-    bands = num_bands(instance)
-    refuse_too_large(len(request) + bands * exact_sum(instance.decode[request]))
     latest = np.zeros(instance.num_requests, dtype=np.int64)
     np.maximum.at(latest, request, start)
     formulation = formulate(instance, latest)

@@ -1,1 +1,1 @@
-"""Policies, simulator and engine; builds on `sortedf` and `lp`."""
+"""The place for policies and engines; may import `sortedf` and `lp`. Empty so far."""

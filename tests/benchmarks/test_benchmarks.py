@@ -11,7 +11,7 @@ from benchmarks.__main__ import DEFAULT_DATA, main
 from benchmarks.registry import SPECS
 
 HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
-NEEDS_DATA = {"latency", "groups"}
+NEEDS_DATA = {"latency", "groups", "dual"}
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
