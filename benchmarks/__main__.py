@@ -9,13 +9,20 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import dual_bound, fuzz, group_quality, latency, speed
+from benchmarks import (
+    dual_bound,
+    fuzz,
+    group_quality,
+    latency,
+    speed,
+    strengthening,
+)
 from benchmarks.data import MissingDataError
 from benchmarks.environment import environment
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
 
-MODULES = (latency, group_quality, dual_bound, speed, fuzz)
+MODULES = (latency, group_quality, dual_bound, strengthening, speed, fuzz)
 """Imported for their specs."""
 
 DEFAULT_DATA = os.environ.get("SORTEDF_DATA", "../shared/data")

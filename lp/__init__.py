@@ -3,10 +3,11 @@
 Importing this package registers its bounds and methods.
 """
 
-from lp import dual, fluid_dff, growth_bound, milp, orders, relaxation
+from lp import branching, dual, fluid_dff, growth_bound, milp, orders, relaxation
 from lp.prices import certify
 
 __all__ = [
+    "branching",
     "certify",
     "dual",
     "fluid_dff",

@@ -131,21 +131,30 @@ def growth_bound(instance: Instance, prices: GrowthPrices) -> int:
     ValueError
         If a price, a horizon or `theta` is out of range, or 64 bits are not enough.
     """
-    if not instance.num_requests:
-        return 0
+    value = least_brackets(instance, prices) - price_of_rows(instance, prices)
+    bound: int = -(-value >> prices.scale_bits)
+    return bound
+
+
+def least_brackets(instance: Instance, prices: GrowthPrices) -> int:
+    """Sum of the requests' least brackets, times `2^q`; raises as `growth_bound`."""
     _refuse(instance, prices)
+    least = np.zeros(instance.num_requests, dtype=np.int64)
     with np.errstate(over="ignore"):  # sums wrap on the way; see the module
         tables = _Tables.of(prices, instance.usable_kv)
-        least = np.empty(instance.num_requests, dtype=np.int64)
         _search(
             instance.prefill, instance.decode, instance.arrival,
             1 << prices.scale_bits, prices.theta,
             tables.plain, tables.extra, tables.reward,
             int(prices.horizon.max(initial=0)), least,
         )  # fmt: skip
-    spent = prices.theta * instance.usable_kv * sum(prices.value.tolist())
-    bound: int = -((spent - exact_sum(least)) >> prices.scale_bits)
-    return bound
+    return exact_sum(least)
+
+
+def price_of_rows(instance: Instance, prices: GrowthPrices) -> int:
+    """`theta M sum_t nu_t`, times `2^q`."""
+    total: int = sum(prices.value.tolist())
+    return prices.theta * instance.usable_kv * total
 
 
 def _largest_cost(

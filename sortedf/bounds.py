@@ -150,7 +150,7 @@ def fluid(instance: Instance, options: Options) -> Proof:
     a piece of size d between times `t1 < t2` changes the sum by
     `d (t2 - t1) (1 / v_i - 1 / v_k) < 0`. So it always serves the smallest `v` that
     has arrived (Smith's rule for mean busy times, with release dates), which
-    `_mean_busy_times` computes. For a backlog it is
+    `mean_busy_times` computes. For a backlog it is
     `sum_k (V_k - v_k / (2 M))` with `v` ascending and `V_k = (v_1 + ... + v_k) / M`.
 
     Also TEL is at least `sum_i o_i`; the larger of the two counts. All arithmetic is
@@ -164,7 +164,7 @@ def fluid(instance: Instance, options: Options) -> Proof:
     volumes = volume(instance).tolist()
     budget = instance.usable_kv
     total = 0
-    for i, busy in _mean_busy_times(arrival, volumes, budget):
+    for i, busy in mean_busy_times(arrival, volumes, budget):
         # busy / (2 M v) + (o - a) - moment / (2 v), on the denominator 2 M v.
         v2 = 2 * volumes[i]
         share = busy + ((decode[i] - arrival[i]) * v2 - moments[i]) * budget
@@ -172,7 +172,7 @@ def fluid(instance: Instance, options: Options) -> Proof:
     return Proof(max(-(-total // SCALE), exact_sum(instance.decode)))
 
 
-def _mean_busy_times(
+def mean_busy_times(
     arrival: list[int], volumes: list[int], budget: int
 ) -> Iterator[tuple[int, int]]:
     """Yield (request, `2 M v_i` times its mean busy time) of the fluid schedule.

@@ -1,0 +1,200 @@
+"""Branching on windows: nothing better than a known schedule is ever cut away."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lp.branching import Search
+from lp.prices import Prices
+from lp.start_prices import fluid_prices
+from lp.windows import (
+    Windows,
+    soft_minima,
+    tighten,
+    windowed_bound,
+    windowed_prices,
+    windows_below,
+)
+from sortedf import Instance, bound, check, generate, solve
+from sortedf.options import Options
+from tests import naive
+from tests.strategies import engines, instances
+
+
+def documents_and_chats(n: int, seed: int, budget: int = 900) -> Instance:
+    rng = np.random.default_rng(seed)
+    long = rng.random(n) < 0.3
+    prefill = np.where(long, rng.integers(200, 400, n), rng.integers(1, 40, n))
+    return Instance(prefill, rng.integers(1, 60, n), budget)
+
+
+@st.composite
+def narrow_windows(draw: st.DrawFn, instance: Instance) -> Windows:
+    """At most four starts for each request."""
+    n = instance.num_requests
+    shift = st.lists(st.integers(0, 6), min_size=n, max_size=n)
+    width = st.lists(st.integers(0, 3), min_size=n, max_size=n)
+    first = instance.arrival + np.array(draw(shift), int)
+    return Windows(first, first + np.array(draw(width), int))
+
+
+def schedules(instance: Instance, windows: Windows) -> list[tuple[int, ...]]:
+    """All feasible schedules in the windows."""
+    ranges = [range(a, b + 1) for a, b in zip(windows.first, windows.last, strict=True)]
+    return [
+        starts
+        for starts in product(*ranges)
+        if naive.is_feasible(instance, dict(enumerate(starts)))
+    ]
+
+
+def tel_of(instance: Instance, starts: tuple[int, ...]) -> int:
+    return int(sum(starts) + instance.decode.sum() - instance.arrival.sum())
+
+
+@settings(max_examples=150)
+@given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
+def test_tightening_loses_no_schedule(instance, data):
+    """What must run cuts only starts that no schedule of the windows has."""
+    windows = data.draw(narrow_windows(instance))
+    found = schedules(instance, windows)
+    cut = tighten(instance, windows)
+    if cut is None:
+        assert not found
+        return
+    for starts in found:
+        assert (cut.first <= starts).all()
+        assert (starts <= cut.last).all()
+
+
+@settings(max_examples=150)
+@given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
+def test_windowed_bound_is_valid_and_loses_no_better_schedule(instance, data):
+    """Any prices: below every schedule of the windows; cuts none below `tel`."""
+    windows = data.draw(narrow_windows(instance))
+    value = data.draw(st.lists(st.integers(0, 40), max_size=25))
+    prices = Prices(np.array(value, int), 6)
+    tel = data.draw(st.integers(1, 60))
+    least, cut = windowed_bound(instance, windows, prices, tel)
+    for starts in schedules(instance, windows):
+        assert least <= tel_of(instance, starts) << 6
+        if tel_of(instance, starts) < tel:
+            assert (cut.first <= starts).all()
+            assert (starts <= cut.last).all()
+
+
+@settings(max_examples=40)
+@given(
+    instances(max_requests=4, max_length=5, engine=engines()),
+    st.integers(0, 3),
+    st.integers(0, 6),
+)
+def test_search_is_never_above_the_optimum(instance, slack, nodes):
+    """However good the known schedule is and wherever the search stops."""
+    optimum = naive.best_tel(instance)
+    prices = np.concatenate([fluid_prices(instance), np.zeros(8)])
+
+    class Stopped(Search):
+        def _stop(self, seen: int) -> bool:
+            return seen > nodes
+
+    assert Stopped(instance, optimum + slack, Options()).run(prices) <= optimum
+
+
+@settings(max_examples=15)
+@given(instances(max_requests=3, max_length=6))
+def test_search_proves_small_optima(instance):
+    """Let alone, it ends with the optimum as its bound."""
+    optimum = naive.best_tel(instance)
+    assume(optimum > instance.decode.sum())
+    prices = np.concatenate([fluid_prices(instance), np.zeros(8)])
+    assert Search(instance, optimum, Options()).run(prices) == optimum
+
+
+@settings(max_examples=15)
+@given(instances(max_requests=4, max_length=5, engine=engines()))
+def test_branching_is_between_dual_and_optimum(instance):
+    """The registered bound, from its own schedule."""
+    value = bound(instance, "branching").value
+    assert bound(instance, "dual").value <= value <= naive.best_tel(instance)
+
+
+@pytest.mark.parametrize("arrivals", [False, True])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_branching_is_never_above_any_schedule(seed, arrivals):
+    """Larger instances; the bound rises where the relaxation is not tight."""
+    instance = documents_and_chats(14, seed)
+    if arrivals:
+        arrival = np.random.default_rng(seed).integers(0, 100, 14)
+        instance = instance.replace(arrival=arrival)
+    value = bound(instance, "branching", time_limit=3).value
+    assert value >= bound(instance, "dual").value
+    for name in ("svf", "sorted-f", "auto"):
+        found = solve(instance, name, backfill=3, bound="none")
+        assert value <= check(instance, found.schedule).tel
+
+
+def test_branching_closes_the_gap():
+    """Documents among chats, 14 requests: well over half the gap to a schedule."""
+    instance = documents_and_chats(14, 2)
+    dual = bound(instance, "dual").value
+    tel = solve(instance, "auto", bound="none").tel
+    assert dual < tel
+    assert bound(instance, "branching").value >= dual + 0.5 * (tel - dual)
+
+
+def test_large_instances_get_the_dual_bound():
+    """With its certificate."""
+    instance, _ = generate("mix", 60, seed=1).to_instance(16492)
+    found = bound(instance, "branching")
+    assert found.certificate is not None
+    assert found.value == bound(instance, "dual").value
+
+
+def test_late_windows_do_not_overflow():
+    """Bits are given up so that every start of a window fits."""
+    instance = Instance([5, 6, 1], [3, 2, 1], 10, [0, 2**52, 5])
+    tel = 2**53
+    prices = windowed_prices(instance, np.full(5, 0.1), tel)
+    assert (tel << prices.scale_bits) < 2**62
+    assert (windows_below(instance, 9).last - instance.arrival == 3).all()
+
+
+@pytest.mark.kernel
+def test_soft_minima_approach_the_minima():
+    """At low temperature, value and means are those of the best starts."""
+    instance = documents_and_chats(10, 3)
+    prices = fluid_prices(instance)
+    windows = windows_below(instance, 2000)
+    held = np.empty(len(prices))
+    mean, variance = np.empty((2, 10))
+    soft = soft_minima(
+        instance.prefill, instance.decode, windows.first, windows.last,
+        prices, 1e-6, held, mean, variance,
+    )  # fmt: skip
+    rounded = windowed_prices(instance, prices, 2000)
+    value, _ = windowed_bound(instance, windows, rounded, 2000)
+    hard = value / 2**rounded.scale_bits + instance.usable_kv * prices.sum()
+    assert soft == pytest.approx(hard, abs=1e-3)
+    assert (variance >= -1e-6).all()
+    assert (held >= 0).all()
+
+
+def test_windows_without_a_schedule_are_left_out():
+    """Three requests that run alone do not fit into two lengths; prices may explode.
+
+    No step must be anybody's, so only the bound can tell.
+    """
+    instance = Instance([5] * 3, [3] * 3, 8)
+    windows = Windows(np.zeros(3, int), np.full(3, 3))
+    assert tighten(instance, windows) is not None
+    search = Search(instance, 18, Options())
+    assert search._bounded(windows, np.full(6, 1e-3), 0) is None
+    explode = np.full(6, 1e12)
+    better, _, _ = search._ascend(windows, explode)
+    assert better.max() <= 18
