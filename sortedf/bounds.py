@@ -108,7 +108,6 @@ def bound(
     7
     """
     began = time.perf_counter()
-    load_plugins()
     names = [method]
     if method == "auto":
         names = ["dual", "fluid"] if _dual_pays(instance) else ["fluid"]
@@ -123,8 +122,10 @@ def bound(
 
 
 def _dual_pays(instance: Instance) -> bool:
-    small = 0 < instance.num_requests <= DUAL_UP_TO
-    return "dual" in BOUNDS and small and int(instance.peak.sum()) > instance.usable_kv
+    if not 0 < instance.num_requests <= DUAL_UP_TO:
+        return False
+    load_plugins()
+    return "dual" in BOUNDS and int(instance.peak.sum()) > instance.usable_kv
 
 
 def bound_or_none(instance: Instance, method: str) -> Bound | None:

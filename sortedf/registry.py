@@ -5,8 +5,8 @@ unchanged; a name that is taken is refused, an unknown one is answered with the 
 of known ones. A new method is one new file that registers itself.
 
 Other packages add to the tables when they are imported. Those that name themselves in
-the entry point group `sortedf.plugins` are imported as soon as somebody chooses by
-name, so that a name works whether or not its package was imported by hand.
+the entry point group `sortedf.plugins` are imported when somebody asks for a name that
+is not there yet, so that it works whether or not its package was imported by hand.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def load_plugins() -> None:
 
 def lookup(table: dict[str, T], kind: str, name: str) -> T:
     """Return the entry called `name`, or raise a ValueError that lists all names."""
-    load_plugins()
+    if name not in table:
+        load_plugins()
     if name not in table:
         known = ", ".join(sorted(table))
         raise ValueError(f"unknown {kind} {name!r}; choose one of: {known}.")

@@ -44,27 +44,57 @@ def local_swap(pool: Pool, rng: np.random.Generator) -> Ints:
 
 
 @kernel
+def _best_partner(
+    j: int, members: Ints, size: int, room: int, decode: Ints, peak: Ints
+) -> int:
+    """Position in `members` of whom `j` should replace, or -1.
+
+    Most tokens saved, then most memory freed, then the lower position in the pool.
+    """
+    partner = -1
+    for k in range(size):
+        i = members[k]
+        if peak[j] - peak[i] > room or decode[i] < decode[j]:
+            continue
+        if decode[i] == decode[j] and peak[i] <= peak[j]:
+            continue
+        if partner >= 0:
+            best = members[partner]
+            if decode[i] < decode[best]:
+                continue
+            if decode[i] == decode[best] and (
+                peak[i] < peak[best] or (peak[i] == peak[best] and i > best)
+            ):
+                continue
+        partner = k
+    return partner
+
+
+@kernel
 def _improve(decode: Ints, peak: Ints, budget: int, inside: NDArray[np.bool_]) -> None:
     """Move to better groups until there is none next to it (modifies `inside`).
 
     Every move lowers (F, -size, memory) lexicographically, so it ends.
     """
-    m = len(decode)
-    size = 0
-    total = 0
-    memory = 0
-    for i in range(m):
+    members = np.empty(len(decode), dtype=np.int64)
+    size = total = memory = 0
+    for i in range(len(decode)):
         if inside[i]:
+            members[size] = i
             size += 1
             total += decode[i]
             memory += peak[i]
     moved = True
     while moved:
         moved = False
-        for j in range(m):
+        for j in range(len(decode)):
             f = total / (size * size)
             if inside[j]:
                 if size > 1 and (total - decode[j]) / ((size - 1) * (size - 1)) < f:
+                    for k in range(size):
+                        if members[k] == j:
+                            members[k] = members[size - 1]
+                            break
                     inside[j] = False
                     size -= 1
                     total -= decode[j]
@@ -76,29 +106,18 @@ def _improve(decode: Ints, peak: Ints, budget: int, inside: NDArray[np.bool_]) -
                 and (total + decode[j]) / ((size + 1) * (size + 1)) <= f
             ):
                 inside[j] = True
+                members[size] = j
                 size += 1
                 total += decode[j]
                 memory += peak[j]
                 moved = True
                 continue
-            # The best partner: most tokens saved, then most memory freed.
-            partner = -1
-            for i in range(m):
-                if not inside[i] or memory - peak[i] + peak[j] > budget:
-                    continue
-                if decode[i] < decode[j] or (
-                    decode[i] == decode[j] and peak[i] <= peak[j]
-                ):
-                    continue
-                if (
-                    partner < 0
-                    or decode[i] > decode[partner]
-                    or (decode[i] == decode[partner] and peak[i] > peak[partner])
-                ):
-                    partner = i
+            partner = _best_partner(j, members, size, budget - memory, decode, peak)
             if partner >= 0:
-                inside[partner] = False
+                i = members[partner]
+                members[partner] = j
+                inside[i] = False
                 inside[j] = True
-                total += decode[j] - decode[partner]
-                memory += peak[j] - peak[partner]
+                total += decode[j] - decode[i]
+                memory += peak[j] - peak[i]
                 moved = True
