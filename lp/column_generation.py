@@ -135,7 +135,7 @@ def generate_columns(
                 left = time_limit_s - (time.perf_counter() - began)
             rounds.next(left)
             if progress is not None and np.isfinite(rounds.bound):
-                progress(math.ceil(rounds.bound), 0)
+                progress(math.ceil(rounds.bound * (1 - GAP)), 0)
     except KeyboardInterrupt:
         rounds.status = SolverStatus.INTERRUPTED
     return rounds.outcome()
@@ -232,10 +232,10 @@ def _around(formulation: Formulation, incumbent: Ints) -> tuple[Ints, Ints]:
 def _price(
     formulation: Formulation, prices: Floats, row_dual: Floats
 ) -> tuple[Ints, Ints, float]:
-    """Find starts of negative reduced cost, and the bound that the prices prove.
+    """Find starts of negative reduced cost, and the bound that the prices give.
 
-    Of each request's starts the local minima over time are taken: its neighbours
-    would bring little that the best of them does not.
+    Both among the starts within the horizon. Of each request's starts the local minima
+    over time are taken: their neighbours would bring little that they do not.
     """
     instance = formulation.instance
     tables = PricedTime.of(instance, prices)

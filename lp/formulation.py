@@ -99,7 +99,8 @@ class Formulation:
         row = np.empty(begin[-1], dtype=np.int32)
         value = np.empty(begin[-1])
         ids, first = np.unique(request, return_index=True)
-        for i, low, high in zip(ids, first, [*first[1:], len(request)], strict=True):
+        ends = np.append(first, len(request))[1:]
+        for i, low, high in zip(ids, first, ends, strict=True):
             # All columns of a request are the same, shifted in time.
             offset, entry = self._pattern(int(i))
             shape = (high - low, 1 + len(entry))

@@ -241,17 +241,23 @@ class Model:
         on who else in this process has called HiGHS.
         """
         outcome: list[Any] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                outcome.append(self._highs.run())
+            finally:
+                done.set()
+
         self._stop.clear()
         self._complaints.clear()
-        thread = threading.Thread(
-            target=lambda: outcome.append(self._highs.run()), daemon=True
-        )
+        thread = threading.Thread(target=run, daemon=True)
         try:
             thread.start()
-            _wait_for(thread)
+            _wait_for(done)
         except KeyboardInterrupt:
             self._stop.set()
-            _wait_for(thread)
+            _wait_for(done)
         return outcome[0] if outcome else None
 
     def _listen(self) -> None:
@@ -289,13 +295,12 @@ class Model:
             "mip_rel_gap": 0.0,  # to the end: the optimum is an integer
             "simplex_strategy": 4 if primal else 1,
             "run_crossover": "off",  # prices and mean starts need no vertex
+            "output_flag": solver != "pdlp",  # which prints past the log
         }
         if not self._integer:
             options["solver"] = "simplex" if primal else solver
         for name, value in options.items():
             self._refuse_errors(self._highs.setOptionValue(name, value))
-        if self._complaints:  # HiGHS takes "hipo" without having it, and only says so
-            raise SolverError(self._failure(f"no solver {solver!r}"))
 
     def _pass(self, columns: Columns, row_lower: Floats, row_upper: Floats) -> None:
         m = len(columns)
@@ -357,6 +362,8 @@ def _highspy() -> Any:
     return highspy
 
 
-def _wait_for(thread: threading.Thread) -> None:
-    while thread.is_alive():
-        thread.join(POLL_S)
+def _wait_for(done: threading.Event) -> None:
+    # Not by joining the thread: in Python 3.11 and 3.12 a join that Ctrl-C breaks off
+    # takes the thread for finished.
+    while not done.wait(POLL_S):
+        pass

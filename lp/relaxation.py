@@ -153,11 +153,15 @@ def solve_relaxation(
     latest = horizon - instance.decode
     if max_nonzeros is None:
         max_nonzeros = MAX_GENERATED if solver == "columns" else MAX_NONZEROS
-    size = max(num_nonzeros(instance, latest, caps=False), horizon)
+    # Starts are priced from a table with a row for each residue of a block.
+    table = horizon * instance.engine.block_size
+    size = max(num_nonzeros(instance, latest, caps=False), table)
     refuse_too_large(size, max_nonzeros)
     formulation = formulate(instance, latest, caps=False)
     if not instance.num_requests:
-        found = _nothing()
+        found = _unsolved(SolverStatus.OPTIMAL, "no requests", 0.0)
+    elif (latest < instance.arrival).any():
+        found = _unsolved(SolverStatus.INFEASIBLE, "a request ends after the horizon")
     elif solver == "columns":
         found = generate_columns(
             formulation, schedule.start, time_limit_s=time_limit_s, progress=progress
@@ -176,11 +180,13 @@ def lp_bound(instance: Instance, options: Options) -> Proof:
     return Proof(found.bound, found.certificate)
 
 
-def _nothing() -> Generated:
-    none = np.empty(0, dtype=np.int64)
-    empty = np.empty(0)
-    solution = Solution(SolverStatus.OPTIMAL, "", empty, empty, 0.0, 0.0, False, 0.0)
-    return Generated(solution.status, "no requests", solution, none, none, empty)
+def _unsolved(
+    status: SolverStatus, message: str, objective: float | None = None
+) -> Generated:
+    """State what needs no solver."""
+    none, empty = np.empty(0, dtype=np.int64), np.empty(0)
+    solution = Solution(status, message, empty, None, objective, None, False, 0.0)
+    return Generated(status, message, solution, none, none, empty)
 
 
 def _solve_whole(
@@ -193,6 +199,7 @@ def _solve_whole(
         formulation.row_lower,
         formulation.row_upper,
         solver=solver,
+        presolve=False,  # on columns as dense as these it takes longer than it saves
     )
     solution = model.solve(time_limit_s)
     dual = solution.row_dual

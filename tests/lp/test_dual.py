@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lp.dual
 from lp.dual import climb
 from lp.prices import dual_value, fixed_point
+from lp.relaxation import solve_relaxation
 from lp.smoothing import smoothed_dual
 from lp.start_prices import fluid_prices
 from sortedf import EngineModel, Instance, bound, check, solve
@@ -51,6 +52,17 @@ def test_dual_is_never_above_any_schedule(seed, arrivals, block):
     for name in ("svf", "sorted-f", "auto"):
         result = solve(instance, name, bound="none")
         assert found.value <= check(instance, result.schedule).tel
+
+
+@settings(max_examples=25)
+@given(instances(max_requests=8, max_length=8))
+def test_dual_is_close_to_the_relaxation_and_not_above(instance):
+    """The climb ends within half a percent or one step of the LP, never above it."""
+    optimum = solve_relaxation(instance).objective
+    dual = bound(instance, "dual").value
+    assert optimum is not None
+    assert dual <= np.ceil(optimum - 1e-6)
+    assert dual >= 0.995 * optimum - 1
 
 
 def test_climbing_lifts_the_bound_of_the_start_prices():
