@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.data import mix
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
+from lp.highs import SolverStatus
 from lp.relaxation import solve_relaxation
 from sortedf import Instance, bound, solve
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIZES = (20, 40, 80, 120)
-BUDGETS = (6000, 12000, 16492, 30000)
+BUDGETS = (12_000, 16_492, 24_000, 32_000)
 SEEDS = (1, 2)
 LARGE = ((2000, 2.0), (12_000, 20.0), (100_000, 120.0))
 """Requests, and the seconds that the dual bound is given."""
 
-HIGHS_LIMIT_S = 300.0
+LP_LIMIT_S = 10.0
+"""Seconds that column generation gets; only what it solves is compared."""
+
+HIGHS_LIMIT_S = 60.0
 """Seconds that HiGHS gets for the whole matrix."""
 
 
@@ -57,10 +61,11 @@ def _small(settings: Settings) -> list[tuple[Instance, Row]]:
 
 
 def _against_lp(instance: Instance, label: Row) -> Row:
-    relaxation = solve_relaxation(instance, time_limit_s=120)
+    relaxation = solve_relaxation(instance, time_limit_s=LP_LIMIT_S)
     dual = bound(instance, "dual")
     tel = solve(instance, bound="none").tel
-    if relaxation.objective is None or dual.value > relaxation.objective + 1.001:
+    solved = relaxation.status is SolverStatus.OPTIMAL
+    if solved and dual.value > (relaxation.objective or 0) + 1.001:
         raise RuntimeError(f"dual {dual.value} above LP {relaxation.objective}")
     if max(dual.value, relaxation.bound) > tel:
         raise RuntimeError(f"a bound is above the schedule's {tel}")
@@ -132,7 +137,15 @@ def _small_table(rows: list[Row]) -> str:
     table = []
     for n in sorted({row["n"] for row in rows}):
         for arrivals in (False, True):
-            here = [r for r in rows if r["n"] == n and r["arrivals"] == arrivals]
+            here = [
+                row
+                for row in rows
+                if row["n"] == n
+                and row["arrivals"] == arrivals
+                and row["lp_status"] == "optimal"
+            ]
+            if not here:
+                continue
             short = [1 - row["dual"] / row["lp"] for row in here]
             table.append(
                 [
@@ -152,7 +165,8 @@ def _small_table(rows: list[Row]) -> str:
     return "\n\n".join(
         [
             "The dual bound against the optimum of the linear relaxation (by column "
-            f"generation), 80/20 mix, budgets {', '.join(map(str, BUDGETS))}.",
+            f"generation; what it does not solve in {LP_LIMIT_S:g} s is left out), 80/20 mix, "
+            f"budgets {', '.join(f'{budget:,}' for budget in BUDGETS)}.",
             markdown_table(columns, table),
         ]
     )
@@ -161,10 +175,11 @@ def _small_table(rows: list[Row]) -> str:
 def _whole_text(row: Row) -> str:
     return (
         f"HiGHS with all columns at n = {row['n']} (interior point): "
-        f"{row['whole_s']:.1f} s ({row['whole_status']}); column generation: "
+        f"{row['whole_s']:.1f} s ({row['whole_status']}, stopped at "
+        f"{HIGHS_LIMIT_S:g} s if not done); column generation: "
         f"{row['columns_s']:.1f} s; the dual bound, "
         f"{1 - row['dual'] / row['lp']:.3%} below the LP: {row['dual_s']:.2f} s, "
-        f"{row['whole_s'] / row['dual_s']:.0f} times faster than HiGHS."
+        f"{row['whole_s'] / row['dual_s']:.0f} times faster than HiGHS, or more."
     )
 
 
