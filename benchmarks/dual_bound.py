@@ -165,8 +165,8 @@ def _small_table(rows: list[Row]) -> str:
     return "\n\n".join(
         [
             "The dual bound against the optimum of the linear relaxation (by column "
-            f"generation; what it does not solve in {LP_LIMIT_S:g} s is left out), 80/20 mix, "
-            f"budgets {', '.join(f'{budget:,}' for budget in BUDGETS)}.",
+            f"generation; what it does not solve in {LP_LIMIT_S:g} s is left out), "
+            f"80/20 mix, budgets {', '.join(f'{budget:,}' for budget in BUDGETS)}.",
             markdown_table(columns, table),
         ]
     )
