@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lp.prefix import prefix_sums, window_minimum
 from sortedf.arrays import exact_sum
 from sortedf.certificate import Certificate, instance_hash
 from sortedf.jit import kernel
@@ -181,32 +182,11 @@ class _Tables:
             for r in range(block):
                 np.cumsum(value * (-(step + r) % block), out=rounding[r, 1:])
         return cls(
-            *_prefix(value),
+            *prefix_sums(value),
             rounding,
-            *_prefix(_window_minimum(value, COARSE)),
-            *_prefix(_window_minimum(value, FINE)),
+            *prefix_sums(window_minimum(value, COARSE)),
+            *prefix_sums(window_minimum(value, FINE)),
         )
-
-
-def _prefix(value: Ints) -> tuple[Ints, Ints]:
-    sums = np.zeros(len(value) + 1, dtype=np.int64)
-    moments = np.zeros(len(value) + 1, dtype=np.int64)
-    np.cumsum(value, out=sums[1:])
-    np.cumsum(value * np.arange(1, len(value) + 1), out=moments[1:])
-    return sums, moments
-
-
-def _window_minimum(value: Ints, width: int) -> Ints:
-    """Least price in the `width` steps from each step on; prices end with 0.
-
-    `width` is a power of two.
-    """
-    padded = np.concatenate([value, np.zeros(width, dtype=np.int64)])
-    reach = 1
-    while reach < width:
-        padded = np.minimum(padded[:-reach], padded[reach:])
-        reach *= 2
-    return padded[: len(value)]
 
 
 def _largest_bracket(instance: Instance, steps: int, largest_price: float) -> float:

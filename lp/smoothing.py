@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lp.prefix import prefix_sums, window_minimum
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def smoothed_dual(
     steps = len(prices)
     block = instance.engine.block_size
     step = np.arange(1, steps + 1)
-    sums, moments = _prefix(prices, step)
-    low_sums, low_moments = _prefix(_window_minimum(prices), step)
+    sums, moments = prefix_sums(prices)
+    low_sums, low_moments = prefix_sums(window_minimum(prices, WINDOW))
     rounding = np.zeros((block, steps + 1))
     if block > 1:
         for r in range(block):
@@ -95,24 +96,6 @@ def smoothed_dual(
     budget = instance.usable_kv
     value = total - budget * float(sums[-1])
     return Smoothed(value, held - budget, mean, likely, alpha)
-
-
-def _prefix(prices: Floats, step: Ints) -> tuple[Floats, Floats]:
-    sums = np.zeros(len(prices) + 1)
-    moments = np.zeros(len(prices) + 1)
-    np.cumsum(prices, out=sums[1:])
-    np.cumsum(prices * step, out=moments[1:])
-    return sums, moments
-
-
-def _window_minimum(prices: Floats) -> Floats:
-    """Least price in the `WINDOW` steps from each step on; prices end with 0."""
-    padded = np.concatenate([prices, np.zeros(WINDOW)])
-    reach = 1
-    while reach < WINDOW:
-        padded = np.minimum(padded[:-reach], padded[reach:])
-        reach *= 2
-    return padded[: len(prices)]
 
 
 @kernel

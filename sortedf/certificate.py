@@ -17,13 +17,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sortedf.atomic import atomic_path
 from sortedf.errors import CertificateError
+from sortedf.json_file import read_json
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -183,13 +183,7 @@ def read_certificate(path: str | PathLike[str]) -> Certificate:
         If the file cannot be read or holds something else; the message says what.
     """
     name = str(path)
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise CertificateError(f"{name} cannot be read: {reason}.") from None
-    except (ValueError, RecursionError) as error:
-        raise CertificateError(f"{name} is no JSON: {error}.") from None
+    content = read_json(path, CertificateError)
     if not isinstance(content, dict):
         raise CertificateError(f"{name} must hold one JSON object.")
     for key, kind in _KEYS.items():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
 from sortedf.errors import TraceError
+from sortedf.json_file import read_json
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -71,13 +71,7 @@ def read_start(path: str | PathLike[str]) -> list[int | None]:
         If the file cannot be read or holds something else; the message says where.
     """
     name = str(path)
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise TraceError(f"{name} cannot be read: {reason}.") from None
-    except (ValueError, RecursionError) as error:
-        raise TraceError(f"{name} is no JSON: {error}.") from None
+    content = read_json(path, TraceError)
     start = content.get("start") if isinstance(content, dict) else content
     if not isinstance(start, list):
         raise TraceError(
