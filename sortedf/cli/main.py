@@ -56,7 +56,8 @@ def run(arguments: list[str]) -> int:
     except UsageError as error:
         return _fail(error.format_message(), 2)
     except (SortedfError, ValueError) as error:  # the library's word for misuse
-        return _fail(str(error), 2)
+        # What is a RuntimeError as well failed while it ran: a solver, for one.
+        return _fail(str(error), 1 if isinstance(error, RuntimeError) else 2)
     except typer.Abort:
         return _fail("interrupted.", 1)
     except MemoryError:
