@@ -175,6 +175,8 @@ class Search:
         self, windows: Windows, prices: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Climb a little; return prices, and mean and variance of the starts."""
+        # Not lp.quasi_newton: in a node without a schedule the prices must grow without
+        # end within a few iterations, and scipy's line search reaches further.
         from scipy.optimize import minimize  # slow to import, and only needed here
 
         instance = self.instance

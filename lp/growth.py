@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
+# Not imported from lp.prices: the kernel below has them compiled in, and numba's cache
+# would not notice when they change in another file.
 COARSE = 256
 FINE = 16
 """Lengths of the blocks of starts that are skipped together."""

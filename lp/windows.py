@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lp.prefix import prefix_sums
 from lp.prices import Prices, fixed_point
 from sortedf.jit import kernel
 
@@ -121,9 +122,7 @@ def windowed_prices(instance: Instance, prices: Floats, tel: int) -> Prices:
 def _brackets(instance: Instance, windows: Windows, prices: Prices) -> list[Ints]:
     """`b_i(t) 2^q` for all `t` of each window."""
     steps = len(prices.value)
-    sums, moments = np.zeros((2, steps + 1), dtype=np.int64)
-    np.cumsum(prices.value, out=sums[1:])
-    np.cumsum(prices.value * np.arange(1, steps + 1), out=moments[1:])
+    sums, moments = prefix_sums(prices.value)
     brackets = []
     for s, o, a, first, last in zip(
         instance.prefill, instance.decode, instance.arrival,

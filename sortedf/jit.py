@@ -16,9 +16,10 @@ R = TypeVar("R")
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a loop over arrays and cache the machine code beside its file.
 
-    Kernels that call each other must share a file: numba's cache looks only at the
-    file of the outer kernel when it decides whether to compile again. Signatures stay
-    open, because a frozen array is another type to numba than a writeable one.
+    Kernels that call each other must share a file, and so must a kernel and the
+    constants that it reads, which are compiled in: numba's cache looks only at the file
+    of the outer kernel when it decides whether to compile again. Signatures stay open,
+    because a frozen array is another type to numba than a writeable one.
     """
     jitted: Callable[P, R] = numba.njit(cache=True)(function)
     return jitted

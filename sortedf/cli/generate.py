@@ -19,10 +19,15 @@ def command(
     kind: Annotated[
         str, typer.Argument(help="mix, chat, documents, code or reasoning.")
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="File to write: .csv, .jsonl, ...")
-    ],
     n: Annotated[int, typer.Option("--n", help="Number of requests.", min=1)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="File to write: .csv, .jsonl, ...; by default KIND.csv.",
+        ),
+    ] = None,
     long_share: Annotated[
         float | None,
         typer.Option(help="Share of long documents in a mix: 0.2.", min=0, max=1),
@@ -35,8 +40,9 @@ def command(
 ) -> None:
     """Draw the requests and write them."""
     trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
-    write_trace(trace, output)
+    path = Path(f"{kind}.csv") if output is None else output
+    write_trace(trace, path)
     if as_json:
-        print_json({"n": n, "path": str(output), "kind": kind, "seed": seed})
+        print_json({"n": n, "path": str(path), "kind": kind, "seed": seed})
     else:
-        print(f"{output}: {n:,} requests ({kind}, seed {seed})")
+        print(f"{path}: {n:,} requests ({kind}, seed {seed})")

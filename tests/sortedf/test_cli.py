@@ -190,6 +190,15 @@ def test_generate_then_solve(cli, tmp_path):
     assert json.loads(out)["n"] == 50
 
 
+def test_generate_names_its_file_by_the_kind(cli, tmp_path, monkeypatch):
+    """Without -o the trace is in the folder where one stands."""
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = cli("generate", "chat", "--n", 5, "--json")
+    assert code == 0
+    assert json.loads(out)["path"] == "chat.csv"
+    assert [path.name for path in tmp_path.iterdir()] == ["chat.csv"]
+
+
 @pytest.mark.parametrize("command", ["solve", "compare"])
 def test_plots_are_written(cli, trace, tmp_path, command):
     """A picture where people would rather look."""
