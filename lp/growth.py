@@ -257,7 +257,7 @@ def _largest(value: Ints, width: int) -> Ints:
     while reach < width:
         padded = np.maximum(padded[:-reach], padded[reach:])
         reach *= 2
-    return padded[: len(value)]
+    return np.asarray(padded[: len(value)])
 
 
 @kernel

@@ -67,7 +67,7 @@ def latest_starts(instance: Instance, tel: int) -> Ints:
     total = exact_sum(decode)
     busy = int(arrival.max(initial=0)) + total - decode
     latest = np.minimum(busy, arrival + (tel - total))
-    return np.maximum(latest, arrival)
+    return np.asarray(np.maximum(latest, arrival))
 
 
 def relaxed_horizon(schedule: Schedule) -> int:

@@ -32,4 +32,4 @@ def window_minimum(price: Numbers, width: int) -> Numbers:
     while reach < width:
         padded = np.minimum(padded[:-reach], padded[reach:])
         reach *= 2
-    return padded[: len(price)]
+    return np.asarray(padded[: len(price)])

@@ -1,0 +1,99 @@
+"""Feeds an engine with requests as they arrive, until all are done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online import step_kernels as k
+from online.run_log import LogBuilder, RunLog
+from online.step_time import UNIT_STEPS, StepTime
+from sortedf.errors import OversizeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from online.step_engine import Engine, StepRecord
+
+
+class StalledError(RuntimeError):
+    """A policy starts nothing though nothing runs and nothing is to come."""
+
+
+def drive(
+    engine: Engine,
+    *,
+    step_time: StepTime = UNIT_STEPS,
+    on_step: Callable[[StepRecord, float], None] | None = None,
+) -> RunLog:
+    """Run every request of an engine's table to its end.
+
+    The clock is the model's, whatever the engine is: a step lasts as long as
+    `step_time` says, so that a real engine takes the same decisions at the same times
+    as the simulated one. While nothing waits or runs it jumps to the next arrival.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its table holds the requests with their arrivals.
+    step_time : StepTime
+        Seconds per step; the papers' unit steps if left out.
+    on_step : callable, optional
+        Called as `on_step(record, end_s)` after each step, for a live view.
+
+    Raises
+    ------
+    StalledError
+        If the policy holds everything back for ever.
+    """
+    table = engine.table
+    n = table.num_places
+    arrival_s = table.arrival_s[:n]
+    coming = np.argsort(arrival_s, kind="stable").tolist()
+    when = arrival_s[coming].tolist()
+    log = LogBuilder(n)
+    now_s, arrived = 0.0, 0
+    while arrived < n or engine.num_unfinished:
+        while arrived < n and when[arrived] <= now_s:
+            _add(engine, coming[arrived], log)
+            arrived += 1
+        if not engine.num_unfinished:
+            if arrived < n:
+                now_s = when[arrived]
+            continue
+        record = engine.step(now_s)
+        next_s = when[arrived] if arrived < n else None
+        if record.is_empty:
+            now_s = _wake(record, now_s, next_s)
+            continue
+        end_s = now_s + step_time.seconds(
+            record.prefill_tokens, record.decode_tokens, record.kv_tokens
+        )
+        log.add(record, now_s, end_s)
+        now_s = end_s
+        if on_step is not None:
+            on_step(record, now_s)
+    ints = table.ints[:, :n]
+    return log.finish(
+        ints[k.PREFILL], ints[k.DECODE], arrival_s,
+        ints[k.PREEMPTIONS], ints[k.RECOMPUTED],
+    )  # fmt: skip
+
+
+def _add(engine: Engine, i: int, log: LogBuilder) -> None:
+    try:
+        engine.add(i)
+    except OversizeError as error:
+        log.refused[i] = str(error)
+
+
+def _wake(record: StepRecord, now_s: float, next_s: float | None) -> float:
+    """When to try again after a step in which nothing happened."""
+    times = [t for t in (record.wake_s, next_s) if t is not None and t > now_s]
+    if not times:
+        raise StalledError(
+            f"the policy starts nothing at {now_s:g} s though nothing runs, "
+            f"{record.num_waiting} requests wait and none is to come."
+        )
+    return min(times)

@@ -1,0 +1,174 @@
+"""A real vLLM engine behind the same interface as the step engine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online import step_kernels as k
+from online.executor.door import require_vllm
+from online.executor.tiny_model import VOCABULARY, write_tiny_model
+from online.step_time import UNIT_STEPS, StepTime
+from sortedf.errors import OversizeError
+
+if TYPE_CHECKING:
+    from online.policy import Policy
+    from online.requests import RequestTable
+    from online.rules import StepRules
+    from online.step_engine import StepRecord
+
+CPU_SETTINGS = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "0",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+}
+"""Environment of an engine in this process: small, steady, and open to be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings:
+    """How to start the engine; `model` None is a tiny random Llama.
+
+    Attributes
+    ----------
+    model : str, optional
+        Folder or hub name.
+    kv_budget : int
+        Tokens of KV; whole blocks of it are used.
+    block_size, max_num_seqs, max_batched_tokens, watermark
+        As in `StepRules`.
+    max_model_len : int
+        Longest prompt and answer together, in tokens.
+    """
+
+    kv_budget: int
+    model: str | None = None
+    block_size: int = 32
+    max_num_seqs: int = 256
+    max_batched_tokens: int = 8192
+    max_model_len: int = 4096
+    watermark: float = 0.0
+    prefix_caching: bool = False
+
+
+class VllmEngine:
+    """Runs the requests of a table in vLLM, by a policy of this package.
+
+    The engine lives in this process and schedules synchronously, so that each call of
+    `step` is one step of it. Answers have exactly the length that the table says.
+
+    Parameters
+    ----------
+    table : RequestTable
+        Lengths; prompts are random tokens unless `prompts` gives them.
+    policy : Policy
+    settings : VllmSettings
+    step_time : StepTime
+        For policies that count service in seconds.
+    prompts : list of list of int, optional
+        Token ids of each prompt.
+    """
+
+    def __init__(
+        self,
+        table: RequestTable,
+        policy: Policy,
+        settings: VllmSettings,
+        *,
+        step_time: StepTime = UNIT_STEPS,
+        prompts: list[list[int]] | None = None,
+    ) -> None:
+        self.table = table
+        self._prompts = prompts
+        self._now_s = 0.0
+        self._llm, self._vllm = start_engine(settings)
+        self._scheduler: Any = self._llm.engine_core.engine_core.scheduler
+        self._scheduler.attach(
+            table,
+            policy,
+            step_time=step_time,
+            clock=lambda: self._now_s,
+            id_of=lambda request: int(request.sampling_params.extra_args["table_id"]),
+        )
+        self.rules: StepRules = self._scheduler.rules
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests that wait or run."""
+        return int(self._scheduler.get_num_unfinished_requests())
+
+    def add(self, i: int) -> None:
+        """Let request `i` of the table wait; OversizeError if it can never run."""
+        prefill, decode = self.table.ints[[k.PREFILL, k.DECODE], i].tolist()
+        reason = self.rules.refusal(prefill, decode)
+        if reason is not None:
+            raise OversizeError(f"request {i} {reason}.", (i,))
+        params = self._vllm.SamplingParams(
+            max_tokens=decode,
+            ignore_eos=True,
+            detokenize=False,
+            temperature=0.0,
+            extra_args={"table_id": i},
+        )
+        self._llm.add_request(str(i), {"prompt_token_ids": self._prompt(i)}, params)
+
+    def cancel(self, i: int) -> None:
+        """Drop request `i`, wherever it is."""
+        self._llm.abort_request([str(i)])
+
+    def step(self, now_s: float) -> StepRecord:
+        """Run one step of the engine, whose clock says `now_s`."""
+        self._now_s = now_s
+        self._llm.step()
+        record: StepRecord = self._scheduler.take_record()
+        return record
+
+    def close(self) -> None:
+        """End the engine and give its memory back."""
+        self._llm.engine_core.shutdown()
+
+    def _prompt(self, i: int) -> list[int]:
+        if self._prompts is not None:
+            return self._prompts[i]
+        count = int(self.table.ints[k.PREFILL, i])
+        drawn = np.random.default_rng(i).integers(3, VOCABULARY, count)
+        return [int(token) for token in drawn]
+
+
+def start_engine(settings: VllmSettings) -> tuple[Any, Any]:
+    """Start an engine with our scheduler class; return it and the module vllm."""
+    for name, value in CPU_SETTINGS.items():
+        os.environ.setdefault(name, value)
+    vllm = require_vllm()
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    from online.executor.vllm_scheduler import PolicyScheduler
+
+    model = settings.model
+    if model is None:
+        folder = Path(tempfile.mkdtemp(prefix="sortedf-tiny-llama-"))
+        model = str(write_tiny_model(folder, settings.max_model_len))
+    args = EngineArgs(
+        model=model,
+        skip_tokenizer_init=True,
+        load_format="dummy" if settings.model is None else "auto",
+        dtype="float32",
+        block_size=settings.block_size,
+        num_gpu_blocks_override=settings.kv_budget // settings.block_size + 1,
+        max_model_len=settings.max_model_len,
+        max_num_seqs=settings.max_num_seqs,
+        max_num_batched_tokens=settings.max_batched_tokens,
+        watermark=settings.watermark,
+        enforce_eager=True,
+        enable_prefix_caching=settings.prefix_caching,
+        async_scheduling=False,
+        scheduler_cls=PolicyScheduler,
+    )
+    return LLMEngine.from_engine_args(args), vllm

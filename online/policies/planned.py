@@ -1,0 +1,71 @@
+"""Policies that follow an offline schedule: its start steps, or its order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.policies.listed import ListPolicy
+from online.policies.queue import RankedQueue
+from online.policy import register_policy
+from online.state import NOTHING, Decision
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from online.requests import RequestView
+    from online.state import State
+
+
+class PlannedStarts:
+    """Starts each request at its planned time, in the plan's order.
+
+    One that the engine had no room for at its time starts as soon as it has, before
+    all that are planned later.
+
+    Parameters
+    ----------
+    start_s : array_like of float, shape (n,)
+        Planned start of each request, by id, in seconds (steps where a step is 1).
+    """
+
+    def __init__(self, start_s: ArrayLike) -> None:
+        self.start_s = np.asarray(start_s, dtype=np.float64)
+        self._queue = RankedQueue(self._planned)
+
+    def _planned(
+        self, requests: RequestView, ids: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return np.asarray(self.start_s[ids])
+
+    def decide(self, state: State) -> Decision:
+        """Start what is due."""
+        self._queue.update(state)
+        due: list[int] = []
+        for i in self._queue:
+            if self.start_s[i] > state.now_s:
+                if not due:
+                    return Decision(wake_s=float(self.start_s[i]))
+                break
+            due.append(i)
+        return Decision(start=due) if due else NOTHING
+
+
+@register_policy("plan", about="an offline schedule's start steps", knows="a length")
+def plan(start_s: ArrayLike) -> PlannedStarts:
+    """Follow planned starts."""
+    return PlannedStarts(start_s)
+
+
+@register_policy("list", about="an offline schedule's order", knows="a length")
+def in_order(order: ArrayLike, backfill: int = 0) -> ListPolicy:
+    """Follow an order, each request as soon as the forecast lets it."""
+    ids = np.asarray(order, dtype=np.int64)
+    position = np.empty(len(ids))
+    position[ids] = np.arange(len(ids))
+
+    def rank(requests: RequestView, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(position[ids])
+
+    return ListPolicy(RankedQueue(rank), "look-ahead", backfill)

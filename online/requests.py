@@ -1,0 +1,161 @@
+"""The request table: what is known of every request, one array per field.
+
+Ids are positions in the table. A simulator fills it once; a server adds requests as
+they come and gives the places of finished ones to new ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online import step_kernels as k
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+UNKNOWN = 2**31
+"""Answer length of a request whose end is not known before it comes."""
+
+
+class RequestTable:
+    """Arrays that grow; row `f` of `ints` is a field, column `i` a request.
+
+    Attributes
+    ----------
+    ints : int64 array, shape (fields, capacity)
+        Prompt, true and predicted answer length, tokens computed and made, blocks
+        held, preemptions, tokens to compute again, step of the last token.
+    arrival_s, score : float64 arrays, shape (capacity,)
+        Arrival in seconds; a learned rank, lower first, nan where there is none.
+    num_places : int
+        Ids are below this.
+    """
+
+    def __init__(self, capacity: int = 64) -> None:
+        self.ints: Ints = np.zeros((k.NUM_FIELDS, capacity), dtype=np.int64)
+        self.arrival_s: Floats = np.zeros(capacity)
+        self.score: Floats = np.full(capacity, np.nan)
+        self.num_places = 0
+        self._vacant: list[int] = []
+        self._view: RequestView | None = None
+
+    @classmethod
+    def of_instance(
+        cls,
+        instance: Instance,
+        *,
+        step_s: float = 1.0,
+        predicted: ArrayLike | None = None,
+        score: ArrayLike | None = None,
+    ) -> RequestTable:
+        """Fill a table with an instance's requests, ids as they are.
+
+        Parameters
+        ----------
+        step_s : float
+            Seconds per step of the instance's arrivals.
+        predicted : array_like of int, shape (n,), optional
+            Answer lengths that a policy may use; the true ones if left out.
+        score : array_like of float, shape (n,), optional
+            Learned ranks.
+        """
+        n = instance.num_requests
+        table = cls(max(n, 1))
+        guess = instance.decode if predicted is None else np.asarray(predicted)
+        if guess.shape != (n,):
+            raise ValueError(f"predicted has shape {guess.shape} but must be ({n},).")
+        table.ints[k.PREFILL, :n] = instance.prefill
+        table.ints[k.DECODE, :n] = instance.decode
+        table.ints[k.PREDICTED, :n] = np.maximum(guess, 1)
+        table.ints[k.LAST_TOKEN, :n] = -1
+        table.arrival_s[:n] = instance.arrival * step_s
+        if score is not None:
+            table.score[:n] = score
+        table.num_places = n
+        return table
+
+    def add(
+        self,
+        prefill: int,
+        decode: int,
+        predicted: int,
+        arrival_s: float,
+        score: float = float("nan"),
+    ) -> int:
+        """Enter one request; return its id, which may be a finished one's."""
+        if self._vacant:
+            i = self._vacant.pop()
+        else:
+            i = self.num_places
+            self.num_places += 1
+            if i == self.ints.shape[1]:
+                self._grow()
+        self.ints[:, i] = 0
+        self.ints[k.PREFILL, i] = prefill
+        self.ints[k.DECODE, i] = decode
+        self.ints[k.PREDICTED, i] = max(predicted, 1)
+        self.ints[k.LAST_TOKEN, i] = -1
+        self.arrival_s[i] = arrival_s
+        self.score[i] = score
+        return i
+
+    def remove(self, i: int) -> None:
+        """Forget a request; its id is free for another one."""
+        self._vacant.append(i)
+
+    def _grow(self) -> None:
+        self.ints = np.concatenate([self.ints, np.zeros_like(self.ints)], axis=1)
+        self.arrival_s = np.concatenate([self.arrival_s, np.zeros_like(self.arrival_s)])
+        self.score = np.concatenate([self.score, np.full_like(self.score, np.nan)])
+        self._view = None
+
+    @property
+    def view(self) -> RequestView:
+        """What a policy may see of the table."""
+        if self._view is None:
+            self._view = RequestView(self)
+        return self._view
+
+
+def _read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class RequestView:
+    """Read-only arrays over all requests, by id; true answer lengths are not there.
+
+    Attributes
+    ----------
+    prefill, predicted : int64 arrays
+        Prompt length, and the answer length that was told or guessed.
+    computed, made, preemptions : int64 arrays
+        Tokens whose KV is there, tokens of the answer so far, times preempted.
+    arrival_s, score : float64 arrays
+        Arrival in seconds, learned rank.
+    ints : int64 array
+        The whole table, for kernels.
+    """
+
+    __slots__ = (
+        "arrival_s", "computed", "ints", "made", "predicted", "preemptions", "prefill",
+        "score",
+    )  # fmt: skip
+
+    def __init__(self, table: RequestTable) -> None:
+        self.ints = _read_only(table.ints)
+        self.prefill = self.ints[k.PREFILL]
+        self.predicted = self.ints[k.PREDICTED]
+        self.computed = self.ints[k.COMPUTED]
+        self.made = self.ints[k.MADE]
+        self.preemptions = self.ints[k.PREEMPTIONS]
+        self.arrival_s = _read_only(table.arrival_s)
+        self.score = _read_only(table.score)

@@ -1,0 +1,260 @@
+"""The step engine: vLLM's scheduling rules without a model behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from online import step_kernels as k
+from online.state import State
+from online.step_time import UNIT_STEPS, StepTime
+from sortedf.errors import OversizeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from online.policy import Policy
+    from online.requests import RequestTable
+    from online.rules import StepRules
+    from online.state import Decision
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepRecord:
+    """What one step did; the same for a simulated and a real engine.
+
+    Attributes
+    ----------
+    step : int
+        Number of the step, from 1; one in which nothing happens is not counted.
+    started, finished, preempted, evicted : sequences of int
+        Ids that began to run (again), made their last token, lost their KV because
+        there was no room, and lost it because the policy said so.
+    resumed : sequence of (int, int)
+        Ids whose token of this step does not follow one of the step before, with the
+        step of the one before, -1 if this is the first.
+    num_running, num_waiting : int
+        Requests that were served in the step, and that wait after it.
+    prefill_tokens, decode_tokens : int
+        Tokens processed: of prompts (and of answers computed again), and of requests
+        that made one token after another.
+    made_tokens : int
+        Tokens of answers that were made.
+    kv_tokens, used_blocks : int
+        KV in the step before the finished ones left: tokens and blocks.
+    wake_s : float, optional
+        When the policy wants to be asked again, if it holds everything back.
+    """
+
+    step: int
+    started: Sequence[int]
+    finished: Sequence[int]
+    preempted: Sequence[int]
+    evicted: Sequence[int]
+    resumed: Sequence[tuple[int, int]]
+    num_running: int
+    num_waiting: int
+    prefill_tokens: int
+    decode_tokens: int
+    made_tokens: int
+    kv_tokens: int
+    used_blocks: int
+    wake_s: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened: it is as if there had been no step."""
+        return self.num_running == 0 and not self.evicted
+
+
+class Engine(Protocol):
+    """What a driver needs of an engine, simulated or real."""
+
+    table: RequestTable
+    rules: StepRules
+
+    def add(self, i: int) -> None:
+        """Let request `i` of the table wait; OversizeError if it can never run."""
+        ...
+
+    def cancel(self, i: int) -> None:
+        """Drop request `i`, wherever it is."""
+        ...
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests that wait or run."""
+        ...
+
+    def step(self, now_s: float) -> StepRecord:
+        """Run one step that begins at `now_s`."""
+        ...
+
+
+class StepEngine:
+    """An engine that follows vLLM's rules step for step, and computes nothing.
+
+    Parameters
+    ----------
+    table : RequestTable
+        The requests, known ones and those to come.
+    rules : StepRules
+    policy : Policy
+    step_time : StepTime
+        For policies that count service in seconds.
+    """
+
+    def __init__(
+        self,
+        table: RequestTable,
+        rules: StepRules,
+        policy: Policy,
+        step_time: StepTime = UNIT_STEPS,
+    ) -> None:
+        self.table = table
+        self.rules = rules
+        self.policy = policy
+        self.step_time = step_time
+        self.num_steps = 0
+        self._rules = rules.as_array()
+        self._waiting: dict[int, None] = {}
+        self._joined: list[int] = []
+        self._left: list[int] = []
+        self._quiet = False
+        room = min(rules.seqs_cap, rules.num_blocks) + 1
+        self._running: Ints = np.zeros(room, dtype=np.int64)
+        self._buffers = tuple(np.zeros(room, dtype=np.int64) for _ in range(5))
+        self._out: Ints = np.zeros(k.NUM_RESULTS, dtype=np.int64)
+        self._out[k.FREE] = rules.num_blocks
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests that wait or run."""
+        return len(self._waiting) + int(self._out[k.RUNNING])
+
+    def add(self, i: int) -> None:
+        """Let request `i` of the table wait; OversizeError if it can never run."""
+        prefill, decode = self.table.ints[[k.PREFILL, k.DECODE], i].tolist()
+        reason = self.rules.refusal(prefill, decode)
+        if reason is not None:
+            raise OversizeError(f"request {i} {reason}.", (i,))
+        self._waiting[i] = None
+        self._joined.append(i)
+
+    def cancel(self, i: int) -> None:
+        """Drop request `i`, wherever it is; one that is not there is ignored."""
+        if i in self._waiting:
+            del self._waiting[i]
+            self._left.append(i)
+        elif i in self._now_running():
+            self._stop_running([i])
+            self._quiet = False
+
+    def step(self, now_s: float) -> StepRecord:
+        """Run one step that begins at `now_s`."""
+        decision = self.policy.decide(self._state(now_s))
+        self._joined, self._left = [], []
+        self._apply(decision)
+        self.num_steps += 1
+        scheduled, finished, preempted, resumed, after = self._buffers
+        offered = np.array(decision.start, dtype=np.int64)
+        before = int(self._out[k.RUNNING])
+        k.step_once(
+            self.table.ints, self._running, offered, self._rules, self.num_steps,
+            scheduled, finished, preempted, resumed, after, self._out,
+        )  # fmt: skip
+        out = self._out.tolist()
+        if not out[k.SCHEDULED] and not decision.evict:
+            self.num_steps -= 1
+        started = decision.start[: out[k.STARTED]]
+        self._move(started, preempted[: out[k.PREEMPTED]].tolist())
+        self._quiet = not (
+            out[k.STARTED] or out[k.FINISHED] or out[k.PREEMPTED] or decision.evict
+        ) and (out[k.DECODE_TOKENS] == before)
+        return StepRecord(
+            step=self.num_steps,
+            started=started,
+            finished=finished[: out[k.FINISHED]].tolist(),
+            preempted=preempted[: out[k.PREEMPTED]].tolist(),
+            evicted=decision.evict,
+            resumed=list(
+                zip(
+                    resumed[: out[k.RESUMED]].tolist(),
+                    after[: out[k.RESUMED]].tolist(),
+                    strict=True,
+                )
+            ),
+            num_running=out[k.SCHEDULED],
+            num_waiting=len(self._waiting),
+            prefill_tokens=out[k.PREFILL_TOKENS],
+            decode_tokens=out[k.DECODE_TOKENS],
+            made_tokens=out[k.MADE_TOKENS],
+            kv_tokens=out[k.KV_TOKENS],
+            used_blocks=self.rules.num_blocks - out[k.FREE_AT_PEAK],
+            wake_s=decision.wake_s,
+        )
+
+    def _now_running(self) -> Ints:
+        return self._running[: self._out[k.RUNNING]]
+
+    def _state(self, now_s: float) -> State:
+        running = self._now_running().copy()
+        running.flags.writeable = False
+        return State(
+            self.num_steps,
+            now_s,
+            running,
+            self.table.view,
+            int(self._out[k.FREE]),
+            self._joined,
+            self._left,
+            self._quiet and not self._joined and not self._left,
+            self.rules,
+            self.step_time,
+            self._waiting,
+        )
+
+    def _apply(self, decision: Decision) -> None:
+        """Evict, put what runs in order, and refuse what makes no sense."""
+        if decision.evict:
+            self._stop_running(decision.evict)
+            self._move((), decision.evict)
+        if decision.order is not None:
+            running = self._now_running()
+            order = np.array(decision.order, dtype=np.int64)
+            if not np.array_equal(np.sort(order), np.sort(running)):
+                raise ValueError("a policy's order must name what runs, each id once.")
+            running[:] = order
+        unknown = [i for i in decision.start if i not in self._waiting]
+        if unknown or len(set(decision.start)) < len(decision.start):
+            raise ValueError(
+                f"a policy may start waiting requests only, each once: {unknown}."
+            )
+
+    def _stop_running(self, ids: Sequence[int]) -> None:
+        """Free the KV of some running requests and take them out."""
+        running = self._now_running()
+        gone = np.isin(running, np.array(ids, dtype=np.int64))
+        if gone.sum() != len(ids):
+            raise ValueError(f"a policy may evict running requests only: {list(ids)}.")
+        for i in ids:
+            restart = int(self._rules[k.RESTART])
+            self._out[k.FREE] += k.release(self.table.ints, i, restart)
+        stay = running[~gone]
+        self._running[: len(stay)] = stay
+        self._out[k.RUNNING] = len(stay)
+
+    def _move(self, started: Sequence[int], stopped: Sequence[int]) -> None:
+        """Keep the set of waiting requests, and what changed in it."""
+        for i in started:
+            del self._waiting[i]
+        self._left.extend(started)
+        for i in stopped:
+            self._waiting[i] = None
+        self._joined.extend(stopped)
