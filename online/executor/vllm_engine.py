@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from online import step_kernels as k
 from online.executor.door import require_vllm
-from online.executor.tiny_model import VOCABULARY, write_tiny_model
+from online.executor.prompts import random_prompt
+from online.executor.tiny_model import write_tiny_model
 from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError
 
@@ -136,20 +135,22 @@ class VllmEngine:
     def _prompt(self, i: int) -> list[int]:
         if self._prompts is not None:
             return self._prompts[i]
-        count = int(self.table.ints[k.PREFILL, i])
-        drawn = np.random.default_rng(i).integers(3, VOCABULARY, count)
-        return [int(token) for token in drawn]
+        return random_prompt(i, int(self.table.ints[k.PREFILL, i]))
 
 
-def start_engine(settings: VllmSettings) -> tuple[Any, Any]:
-    """Start an engine with our scheduler class; return it and the module vllm."""
+def start_engine(settings: VllmSettings, *, ours: bool = True) -> tuple[Any, Any]:
+    """Start an engine with our scheduler class, or plain; return it and vllm."""
     for name, value in CPU_SETTINGS.items():
         os.environ.setdefault(name, value)
     vllm = require_vllm()
     from vllm.engine.arg_utils import EngineArgs
     from vllm.v1.engine.llm_engine import LLMEngine
 
-    from online.executor.vllm_scheduler import PolicyScheduler
+    scheduler: Any = None
+    if ours:
+        from online.executor.vllm_scheduler import PolicyScheduler
+
+        scheduler = PolicyScheduler
 
     model = settings.model
     if model is None:
@@ -169,6 +170,6 @@ def start_engine(settings: VllmSettings) -> tuple[Any, Any]:
         enforce_eager=True,
         enable_prefix_caching=settings.prefix_caching,
         async_scheduling=False,
-        scheduler_cls=PolicyScheduler,
+        scheduler_cls=scheduler,
     )
     return LLMEngine.from_engine_args(args), vllm

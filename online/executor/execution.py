@@ -1,0 +1,166 @@
+"""Drives an engine through a schedule or by a policy, and checks it step for step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from online.driver import drive
+from online.executor.planning import plan_for
+from online.policy import make_policy
+from online.requests import RequestTable
+from online.step_engine import StepEngine
+from online.step_time import UNIT_STEPS
+from sortedf.methods import METHODS
+from sortedf.registry import lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from online.policy import Policy
+    from online.rules import StepRules
+    from online.run_log import RunLog
+    from online.step_engine import Engine, StepRecord
+    from sortedf.instance import Instance
+    from sortedf.schedule import Schedule
+
+Mode = Literal["plan", "list", "policy"]
+MODES: tuple[Mode, ...] = ("plan", "list", "policy")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Execution:
+    """What was planned, what was predicted and what the engine did.
+
+    Attributes
+    ----------
+    log : RunLog
+        What the engine did.
+    predicted : RunLog
+        What the step engine does with the same policy under the same rules.
+    plan : Schedule, optional
+        The offline schedule, if one was followed.
+    rules : StepRules
+        The engine's rules.
+    """
+
+    log: RunLog
+    predicted: RunLog
+    plan: Schedule | None
+    rules: StepRules
+
+    @property
+    def predicted_completion_s(self) -> NDArray[np.float64]:
+        """When each request was to complete: by the plan, else by the step engine."""
+        if self.plan is not None:
+            return self.plan.completion.astype(np.float64)
+        return self.predicted.completion_s
+
+    @property
+    def steps_matching(self) -> int:
+        """How many requests completed exactly when they were to."""
+        same = self.log.completion_s == self.predicted_completion_s
+        return int(np.count_nonzero(same & self.log.completed))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """How an engine is to run an instance: a fresh policy object for each run.
+
+    Attributes
+    ----------
+    make_policy : callable
+        Makes the policy; one object serves one run.
+    plan : Schedule, optional
+        The starts that it follows, if it follows starts.
+    """
+
+    make_policy: Callable[[], Policy]
+    plan: Schedule | None = None
+
+
+def chart(
+    instance: Instance,
+    rules: StepRules,
+    method: str = "auto",
+    *,
+    mode: Mode = "plan",
+    **options: Any,
+) -> Course:
+    """Decide how an engine is to run an instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        Lengths and arrivals in steps.
+    rules : StepRules
+    method : str
+        For "plan" and "list" a name in `sortedf.METHODS`, for "policy" one in
+        `online.policy.POLICIES`.
+    mode : {"plan", "list", "policy"}
+        Start each request in its planned step; start them in the planned order, each
+        as soon as the forecast says that nothing will overflow; or let an online
+        policy decide.
+    **options
+        For "plan" and "list" those of `sortedf.solve`, for "policy" the policy's.
+
+    Raises
+    ------
+    ValueError
+        If the mode or the method is unknown, or an option out of range.
+    """
+    if mode == "policy":
+        make_policy(method, **options)  # refuse bad options before anything runs
+        return Course(lambda: make_policy(method, **options))
+    lookup(METHODS, "method", method)
+    if mode == "plan":
+        plan = plan_for(instance, rules, method, **options)
+        starts = plan.start
+        return Course(lambda: make_policy("plan", start_s=starts), plan)
+    if mode == "list":
+        backfill = options.get("backfill") or 0
+        order = _order_of(instance, rules, method, **options)
+        return Course(lambda: make_policy("list", order=order, backfill=backfill))
+    raise ValueError(f"mode = {mode!r} but must be one of: {', '.join(MODES)}.")
+
+
+def _order_of(
+    instance: Instance, rules: StepRules, method: str, **options: Any
+) -> NDArray[np.int64]:
+    """Order of the starts of a schedule in which prompts are never cut."""
+    from dataclasses import replace
+
+    whole = replace(rules, max_batched_tokens=None)
+    start = plan_for(instance, whole, method, **options).start
+    return np.asarray(np.lexsort((np.arange(len(start)), start)))
+
+
+def run_course(
+    course: Course,
+    instance: Instance,
+    engine: Callable[[RequestTable, Policy], Engine],
+    *,
+    on_step: Callable[[StepRecord, float], None] | None = None,
+) -> Execution:
+    """Run an instance in an engine, and in the step engine beside it.
+
+    Parameters
+    ----------
+    course : Course
+    instance : Instance
+    engine : callable
+        Makes the engine for a table and a policy.
+    on_step : callable, optional
+        As for `drive`.
+    """
+    table = RequestTable.of_instance(instance)
+    running = engine(table, course.make_policy())
+    log = drive(running, step_time=UNIT_STEPS, on_step=on_step)
+    twin = StepEngine(
+        RequestTable.of_instance(instance), running.rules, course.make_policy()
+    )
+    return Execution(log, drive(twin), course.plan, running.rules)

@@ -1,0 +1,97 @@
+"""Offline schedules for an engine: solved block by block, not with a safety margin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.engine_model import EngineModel
+from sortedf.errors import OversizeError
+from sortedf.instance import Instance
+from sortedf.solving import solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.rules import StepRules
+    from sortedf.schedule import Schedule
+
+    Ints = NDArray[np.int64]
+
+
+def plan_for(
+    instance: Instance, rules: StepRules, method: str = "auto", **options: Any
+) -> Schedule:
+    """Solve an instance so that an engine with these rules can keep to the starts.
+
+    The model charges `s + j` tokens when a request's `j`-th token is made. An engine
+    that computes a token's KV only in the next step holds one fewer, so there the
+    prompt counts one token less (one of a single token keeps it). Should some step of
+    that schedule process more tokens than the engine does, it is solved again with
+    that cap, and with prompts in full, since the cap counts them in full.
+
+    Parameters
+    ----------
+    instance : Instance
+        Lengths and arrivals in steps; its own budget and engine are not looked at.
+    rules : StepRules
+    method : str
+        A name in `sortedf.METHODS`.
+    **options
+        As for `sortedf.solve`.
+
+    Returns
+    -------
+    Schedule
+        Of the instance that was solved; its starts are the engine's.
+
+    Raises
+    ------
+    OversizeError
+        If a request can never run, or a prompt needs more than one step.
+    """
+    _refuse_long_prompts(instance, rules)
+    prefill = instance.prefill
+    if not rules.counts_new_token:
+        prefill = np.maximum(prefill - 1, 1)
+    uncapped = EngineModel(rules.block_size, rules.max_num_seqs)
+    seen = Instance(
+        prefill, instance.decode, rules.kv_budget, instance.arrival, uncapped
+    )
+    schedule = solve(seen, method, bound="none", **options).schedule
+    most = int(tokens_per_step(instance, schedule.start).max(initial=0))
+    if most <= rules.tokens_cap:
+        return schedule
+    capped = EngineModel(rules.block_size, rules.max_num_seqs, rules.max_batched_tokens)
+    seen = seen.replace(prefill=instance.prefill, engine=capped)
+    return solve(seen, method, bound="none", **options).schedule
+
+
+def _refuse_long_prompts(instance: Instance, rules: StepRules) -> None:
+    longest = int(instance.prefill.max(initial=0))
+    if longest > rules.tokens_cap:
+        i = int(np.argmax(instance.prefill))
+        raise OversizeError(
+            f"request {i} has a prompt of {longest} tokens, which takes several steps "
+            f"of {rules.max_batched_tokens} tokens, so that its start cannot be "
+            "planned; follow the list instead.",
+            (i,),
+        )
+
+
+def tokens_per_step(instance: Instance, start: Ints) -> Ints:
+    """Count the tokens that each step of a schedule processes.
+
+    Returns
+    -------
+    int64 array
+        Entry `t` belongs to step `t + 1`: the whole prompt of each request that starts
+        after step `t`, and one token of each other that runs.
+    """
+    completion = start + instance.decode
+    change = np.zeros(int(completion.max(initial=0)) + 2, dtype=np.int64)
+    np.add.at(change, start, instance.prefill)
+    np.add.at(change, start + 1, 1 - instance.prefill)
+    np.subtract.at(change, completion, 1)
+    return np.asarray(np.cumsum(change)[:-2])

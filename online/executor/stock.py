@@ -1,0 +1,77 @@
+"""Plain vLLM with its own scheduler, for comparison."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.executor.prompts import random_prompt
+from online.executor.vllm_engine import VllmSettings, start_engine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StockRun:
+    """What plain vLLM did with a backlog.
+
+    Attributes
+    ----------
+    completion_step : int64 array, shape (n,)
+        Step of each request's last token, from 1.
+    completion_s : float64 array, shape (n,)
+        The same in measured seconds since the first step began.
+    preemptions : int
+    num_steps : int
+    """
+
+    completion_step: NDArray[np.int64]
+    completion_s: NDArray[np.float64]
+    preemptions: int
+    num_steps: int
+
+
+def run_stock(instance: Instance, settings: VllmSettings) -> StockRun:
+    """Run a backlog in plain vLLM, in the requests' order."""
+    llm, vllm = start_engine(settings, ours=False)
+    n = instance.num_requests
+    for i in range(n):
+        params = vllm.SamplingParams(
+            max_tokens=int(instance.decode[i]),
+            ignore_eos=True,
+            detokenize=False,
+            temperature=0.0,
+        )
+        prompt = {"prompt_token_ids": random_prompt(i, int(instance.prefill[i]))}
+        llm.add_request(str(i), prompt, params)
+    step, seconds = np.zeros(n, dtype=np.int64), np.zeros(n)
+    preempted = _count_preemptions(llm.engine_core.engine_core.scheduler)
+    num_steps, began = 0, time.perf_counter()
+    while llm.has_unfinished_requests():
+        outputs = llm.step()
+        num_steps += 1
+        for output in outputs:
+            if output.finished:
+                step[int(output.request_id)] = num_steps
+                seconds[int(output.request_id)] = time.perf_counter() - began
+    llm.engine_core.shutdown()
+    return StockRun(step, seconds, len(preempted), num_steps)
+
+
+def _count_preemptions(scheduler: Any) -> list[str]:
+    """Return a list that gets an entry with each preemption from now on."""
+    preempted: list[str] = []
+    original = scheduler._preempt_request
+
+    def note(request: Any, *args: Any, **kwargs: Any) -> None:
+        preempted.append(request.request_id)
+        original(request, *args, **kwargs)
+
+    scheduler._preempt_request = note
+    return preempted

@@ -1,0 +1,87 @@
+"""A real vLLM engine and the step engine agree: every request, every step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from online.executor.execution import chart, run_course
+from online.rules import StepRules
+from tests.online.executor.conftest import scaled_mix
+
+KV_BUDGET = 4096
+WIDE = {"max_batched_tokens": 8192, "max_num_seqs": 128}
+NARROW = {"max_batched_tokens": 96, "max_num_seqs": 96}
+FEW = {"max_batched_tokens": 8192, "max_num_seqs": 9}
+COURSES = [
+    ("policy", "fcfs"),
+    ("policy", "svf"),
+    ("list", "sorted-f"),
+    ("plan", "svf"),
+]
+
+
+def agree(real_engine, instance, method, mode, **settings):
+    """Run both engines and compare everything that the logs hold."""
+    rules = StepRules(KV_BUDGET, 32, settings["max_num_seqs"],
+                      settings["max_batched_tokens"])  # fmt: skip
+    course = chart(instance, rules, method, mode=mode)
+    execution = run_course(
+        course,
+        instance,
+        lambda table, policy: real_engine(
+            table, policy, kv_budget=KV_BUDGET, **settings
+        ),
+    )
+    assert execution.rules == rules
+    real, twin = execution.log, execution.predicted
+    for name in ("start_step", "first_token_step", "completion_step", "preemptions",
+                 "recomputed_tokens", "pauses"):  # fmt: skip
+        np.testing.assert_array_equal(getattr(real, name), getattr(twin, name), name)
+    for name in real.steps.__slots__:
+        np.testing.assert_array_equal(
+            getattr(real.steps, name), getattr(twin.steps, name), name
+        )
+    assert real.completed.all()
+    return execution
+
+
+@pytest.mark.parametrize(("mode", "method"), COURSES)
+@pytest.mark.parametrize(
+    ("settings", "seed"),
+    [(WIDE, 1), (NARROW, 2), (FEW, 3)],
+    ids=["wide", "narrow", "few"],
+)
+def test_every_request_finishes_in_the_step_that_was_said(
+    real_engine, settings, seed, mode, method
+):
+    """300 requests of the 80/20 mix; large and small steps, and few at once."""
+    instance = scaled_mix(300, seed)
+    if mode == "plan" and settings is NARROW:  # prompts are cut: starts by list
+        mode = "list"
+    execution = agree(real_engine, instance, method, mode, **settings)
+    if mode == "plan":
+        assert execution.steps_matching == instance.num_requests
+    if method == "fcfs" and settings is WIDE:
+        assert execution.log.preemptions.any()
+    if method != "fcfs":
+        assert not execution.log.preemptions.any()
+
+
+@pytest.mark.parametrize("method", ["fcfs", "svf"])
+def test_arrivals_agree_too(real_engine, method):
+    """Requests that come while others run."""
+    agree(real_engine, scaled_mix(150, 4, rate=0.7), method, "policy", **NARROW)
+
+
+def test_stock_scheduler_is_fcfs(real_engine):
+    """Our `fcfs` finishes every request in the step in which plain vLLM does."""
+    from online.executor.stock import run_stock
+    from online.executor.vllm_engine import VllmSettings
+
+    instance = scaled_mix(150, 5)
+    execution = agree(real_engine, instance, "fcfs", "policy", **WIDE)
+    settings = VllmSettings(KV_BUDGET, max_model_len=1024, **WIDE)
+    stock = run_stock(instance, settings)
+    assert stock.completion_step.tolist() == execution.log.completion_step.tolist()
+    assert stock.preemptions == execution.log.preemptions.sum() > 0
