@@ -94,6 +94,7 @@ class VllmEngine:
             step_time=step_time,
             clock=lambda: self._now_s,
             id_of=lambda request: int(request.sampling_params.extra_args["table_id"]),
+            recording=True,
         )
         self.rules: StepRules = self._scheduler.rules
 

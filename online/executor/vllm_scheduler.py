@@ -16,6 +16,7 @@ import logging
 import os
 import time
 from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from online.step_time import UNIT_STEPS, StepTime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from numpy.typing import NDArray
     from vllm.v1.request import Request
 
 logger = logging.getLogger("sortedf")
@@ -108,6 +110,45 @@ class OfferedQueue(RequestQueue):
         return iter(self.by_id.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What a step gives to the requests that it serves.
+
+    Attributes
+    ----------
+    made : bool array
+        Which of them make a token, in the order of the served.
+    resumed : list of (int, int)
+        As in `StepRecord`.
+    prefill_tokens, decode_tokens : int
+        As in `StepRecord`.
+    """
+
+    made: NDArray[np.bool_]
+    resumed: list[tuple[int, int]]
+    prefill_tokens: int
+    decode_tokens: int
+
+    @classmethod
+    def of(
+        cls, ints: NDArray[np.int64], ids: NDArray[np.int64],
+        tokens: NDArray[np.int64], step: int,
+    ) -> Advance:  # fmt: skip
+        """Advance the table in place: request `ids[m]` computes `tokens[m]`."""
+        left = ints[k.PREFILL, ids] + ints[k.MADE, ids] - ints[k.COMPUTED, ids]
+        made = tokens == left
+        ints[k.COMPUTED, ids] += tokens
+        ints[k.MADE, ids] += made
+        resumed: list[tuple[int, int]] = []
+        new = ids[made & (ints[k.LAST_TOKEN, ids] != step - 1)]
+        if len(new):
+            after = ints[k.LAST_TOKEN, new].tolist()
+            resumed = list(zip(new.tolist(), after, strict=True))
+        ints[k.LAST_TOKEN, ids[made]] = step
+        prefill = int(tokens[left > 1].sum())
+        return cls(made, resumed, prefill, int(tokens.sum()) - prefill)
+
+
 class _WithPolicy:
     """What both scheduler classes add to vLLM's."""
 
@@ -117,26 +158,25 @@ class _WithPolicy:
         super().__init__(*args, **kwargs)
         own: Any = self
         self.waiting = OfferedQueue()
-        self._config = own.vllm_config
-        self._options = scheduler_options(own.vllm_config)
-        self._hints = Hints(self._options.pop("max_predicted", None))
+        options = scheduler_options(own.vllm_config)
+        self._hints = Hints(options.pop("max_predicted", None))
         self._begin = time.monotonic()
         self.rules = rules_of(own)
         self.num_steps = 0
-        self._quiet = False
         self._places: dict[str, int] = {}
-        self._running_ids = np.zeros(0, dtype=np.int64)
-        self._finished: list[int] = []
-        self._pending: deque[dict[str, Any]] = deque()
-        self.records: deque[StepRecord] = deque(maxlen=4096)
+        self._names: dict[int, str] = {}
+        self._running: list[int] = []
+        self._running_known = True
+        self._quiet = False
+        self._gone: list[int] = []
         self._evicting = False
         self._preempted: list[int] = []
-        step_time = StepTime(**self._options.pop("step_time", {}))
-        self.attach(
-            RequestTable(),
-            make_policy(self._options.pop("policy", "svf"), **self._options),
-            step_time=step_time,
-        )
+        self.recording = False
+        self.records: deque[StepRecord] = deque()
+        self._pending: deque[StepRecord] = deque()
+        step_time = StepTime(**options.pop("step_time", {}))
+        policy = make_policy(options.pop("policy", "svf"), **options)
+        self.attach(RequestTable(), policy, step_time=step_time)
 
     def attach(
         self,
@@ -146,6 +186,7 @@ class _WithPolicy:
         step_time: StepTime = UNIT_STEPS,
         clock: Callable[[], float] | None = None,
         id_of: Callable[[Request], int] | None = None,
+        recording: bool = False,
     ) -> None:
         """Use this table, policy and clock from now on; before the first request.
 
@@ -156,7 +197,10 @@ class _WithPolicy:
         id_of : callable, optional
             Gives the id in the table of a request that is there already; by default
             each request is entered when it comes.
+        recording : bool
+            Keep a `StepRecord` of each step until `take_record`.
         """
+        self.recording = recording
         self.table = table
         self._chooser: Policy | None = policy
         self.step_time = step_time
@@ -170,15 +214,16 @@ class _WithPolicy:
         if request.request_id not in self._places:
             i = self._enter(request)
             self._places[request.request_id] = i
+            self._names[i] = request.request_id
             self.waiting.name(request, i)
         own.add_request(request)
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         own: Any = super()
-        now_s = self._clock()
         joined, left = self.waiting.joined, self.waiting.left
-        decision = self._decide(self._state(now_s, joined, left))
+        decision = self._decide(self._state(joined, left))
         self.waiting.joined, self.waiting.left = [], []
+        self._forget_gone()
         evicted = self._evict(decision)
         self._put_in_order(decision)
         self._preempted = []
@@ -186,18 +231,20 @@ class _WithPolicy:
         output = own.schedule(*args, **kwargs)
         started = self.waiting.taken
         self.waiting.offer(())
-        self._note(output, started, evicted, decision)
+        if output.num_scheduled_tokens or evicted:
+            self.num_steps += 1
+        advance = self._advance(output, started)
+        if self.recording:
+            self._record(advance, started, evicted, decision)
         return output
 
     def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
         own: Any = super()
-        self._finished = []
+        before = len(self._gone)
         outputs = own.update_from_output(*args, **kwargs)
         if self._pending:
-            counts = self._pending.popleft()
-            self.records.append(StepRecord(**counts, finished=self._finished))
-        if self._finished:
-            self._quiet = False
+            finished = self._gone[before:]
+            self.records.append(replace(self._pending.popleft(), finished=finished))
         return outputs
 
     def _preempt_request(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -208,6 +255,7 @@ class _WithPolicy:
         ints[k.RECOMPUTED, i] += ints[k.COMPUTED, i]
         ints[k.COMPUTED, i] = 0
         ints[k.PREEMPTIONS, i] += 1
+        self._quiet = self._running_known = False
         if not self._evicting:
             self._preempted.append(i)
 
@@ -215,10 +263,10 @@ class _WithPolicy:
         own: Any = super()
         i = self._places.pop(request.request_id, None)
         if i is not None:
-            self._finished.append(i)
+            self._gone.append(i)
             self._quiet = False
-            if self._id_of is None:
-                self.table.remove(i)
+            if i in self._running:
+                self._running.remove(i)
         return own._free_request(request, *args, **kwargs)
 
     def take_record(self) -> StepRecord:
@@ -234,20 +282,23 @@ class _WithPolicy:
         most = request.max_tokens
         extra = (params.extra_args if params is not None else None) or {}
         hint = self._hints.read(extra, most)
-        return self.table.add(
-            request.num_prompt_tokens, most, hint.predicted, self._clock(), hint.score
-        )
+        prefill = request.num_prompt_tokens
+        # Who would not fit alone by its hint must not wait for ever because of it.
+        room = self.rules.num_blocks * self.rules.block_size + 1 - prefill
+        predicted = max(1, min(hint.predicted, room))
+        return self.table.add(prefill, most, predicted, self._clock(), hint.score)
 
-    def _state(self, now_s: float, joined: list[int], left: list[int]) -> State:
+    def _state(self, joined: list[int], left: list[int]) -> State:
         own: Any = self
-        if not self._quiet:
-            ids = [self._places[r.request_id] for r in own.running]
-            self._running_ids = np.array(ids, dtype=np.int64)
-            self._running_ids.flags.writeable = False
+        if not self._running_known:
+            self._running = [self._places[r.request_id] for r in own.running]
+            self._running_known = True
+        running = np.array(self._running, dtype=np.int64)
+        running.flags.writeable = False
         return State(
             self.num_steps,
-            now_s,
-            self._running_ids,
+            self._clock(),
+            running,
             self.table.view,
             own.kv_cache_manager.block_pool.get_num_free_blocks(),
             joined,
@@ -258,11 +309,51 @@ class _WithPolicy:
             self.waiting.by_id,
         )
 
+    def _record(
+        self,
+        advance: Advance,
+        started: list[int],
+        evicted: list[int],
+        decision: Decision,
+    ) -> None:
+        """Note what the step does; who finishes in it is known when it is over."""
+        own: Any = self
+        free = own.kv_cache_manager.block_pool.get_num_free_blocks()
+        ids = np.array(self._running, dtype=np.int64)
+        self._pending.append(
+            StepRecord(
+                step=self.num_steps,
+                started=started,
+                finished=(),
+                preempted=self._preempted,
+                evicted=evicted,
+                resumed=advance.resumed,
+                num_running=len(advance.made),
+                num_waiting=len(self.waiting),
+                prefill_tokens=advance.prefill_tokens,
+                decode_tokens=advance.decode_tokens,
+                made_tokens=int(advance.made.sum()),
+                kv_tokens=int(self.table.ints[k.COMPUTED, ids].sum()),
+                used_blocks=self.rules.num_blocks - free,
+                wake_s=decision.wake_s,
+            )
+        )
+
+    def _forget_gone(self) -> None:
+        """Give the places of requests that ended to new ones, now that it is told."""
+        if self._id_of is None:
+            for i in self._gone:
+                self.table.remove(i)
+        self._gone = []
+
     def _decide(self, state: State) -> Decision:
-        """Ask the policy; if it fails, go on by arrival and say why."""
+        """Ask the policy; if it fails or stalls, go on by arrival and say why."""
         if self._chooser is not None:
             try:
-                return self._chooser.decide(state)
+                decision = self._chooser.decide(state)
+                if not self._stalls(state, decision):
+                    return decision
+                logger.warning("the policy %r starts nothing.", self._chooser)
             except Exception:
                 logger.exception(
                     "the policy %r failed; going on first come, first served.",
@@ -272,6 +363,12 @@ class _WithPolicy:
         waiting = state.waiting
         order = np.lexsort((waiting, state.requests.arrival_s[waiting]))
         return Decision(start=waiting[order].tolist())
+
+    @staticmethod
+    def _stalls(state: State, decision: Decision) -> bool:
+        """Whether requests wait, nothing runs and the policy leaves it at that."""
+        idle = state.num_waiting > 0 and not len(state.running)
+        return idle and not decision.start and decision.wake_s is None
 
     def _evict(self, decision: Decision) -> list[int]:
         own: Any = self
@@ -299,82 +396,29 @@ class _WithPolicy:
         place = {i: position for position, i in enumerate(decision.order)}
         own.running.sort(key=lambda r: place[self._places[r.request_id]])
 
-    def _note(
-        self, output: Any, started: list[int], evicted: list[int], decision: Decision
-    ) -> None:
-        """Advance the table by what was scheduled, and note it for the record."""
+    def _advance(self, output: Any, started: list[int]) -> Advance:
+        """Count the tokens that this step gives to each request."""
         own: Any = self
         scheduled = output.num_scheduled_tokens
-        total = output.total_num_scheduled_tokens
-        if scheduled or evicted:
-            self.num_steps += 1
-        plain = (
-            self._quiet
-            and not (started or evicted or self._preempted)
-            and total == len(scheduled) == len(self._running_ids)
-        )
-        resumed: list[tuple[int, int]] = []
-        if plain:
-            prefill_tokens = 0
-            self.table.ints[k.COMPUTED, self._running_ids] += 1
-            self.table.ints[k.MADE, self._running_ids] += 1
-            self.table.ints[k.LAST_TOKEN, self._running_ids] = self.num_steps
-            made = total
+        if self._preempted or not self._running_known:
+            self._running = [self._places[r.request_id] for r in own.running]
+            self._running_known = True
         else:
-            prefill_tokens, made, resumed = self._advance(scheduled)
-        self._quiet = prefill_tokens == 0 and total == len(own.running) and not evicted
-        if started or self._preempted:
-            self._quiet = False
-        free = own.kv_cache_manager.block_pool.get_num_free_blocks()
-        self._pending.append(
-            {
-                "step": self.num_steps,
-                "started": started,
-                "preempted": self._preempted,
-                "evicted": evicted,
-                "resumed": resumed,
-                "num_running": len(scheduled),
-                "num_waiting": len(self.waiting),
-                "prefill_tokens": prefill_tokens,
-                "decode_tokens": total - prefill_tokens,
-                "made_tokens": made,
-                "kv_tokens": self._kv_tokens(),
-                "used_blocks": self.rules.num_blocks - free,
-                "wake_s": decision.wake_s,
-            }
-        )
-
-    def _advance(
-        self, scheduled: dict[str, int]
-    ) -> tuple[int, int, list[tuple[int, int]]]:
-        """Count each request's new tokens; return prompt tokens, made, resumed."""
-        own: Any = self
-        ints = self.table.ints
-        prefill_tokens = made = 0
-        resumed: list[tuple[int, int]] = []
-        for request_id, tokens in scheduled.items():
-            i = self._places[request_id]
-            left = ints[k.PREFILL, i] + ints[k.MADE, i] - ints[k.COMPUTED, i]
-            if left > 1:
-                prefill_tokens += tokens
-            # Blocks of a common prefix may have been computed for another request.
-            ints[k.COMPUTED, i] = own.requests[request_id].num_computed_tokens
-            if not own.requests[request_id].is_prefill_chunk:
-                ints[k.MADE, i] += 1
-                made += 1
-                if ints[k.LAST_TOKEN, i] != self.num_steps - 1:
-                    resumed.append((i, int(ints[k.LAST_TOKEN, i])))
-                ints[k.LAST_TOKEN, i] = self.num_steps
-        return prefill_tokens, made, resumed
-
-    def _kv_tokens(self) -> int:
-        own: Any = self
-        ids = self._running_ids
-        if not self._quiet:
-            ids = np.array(
-                [self._places[r.request_id] for r in own.running], dtype=np.int64
-            )
-        return int(self.table.ints[k.COMPUTED, ids].sum())
+            self._running = self._running + started
+        served = self._running
+        if len(scheduled) != len(served):  # a step's tokens ran out
+            served = [self._places[request_id] for request_id in scheduled]
+        for i in started:
+            # Blocks of a prefix that was computed for another request count as done.
+            request = own.requests[self._names[i]]
+            done = request.num_computed_tokens - scheduled[request.request_id]
+            self.table.ints[k.COMPUTED, i] = done
+        ids = np.array(served, dtype=np.int64)
+        tokens = np.fromiter(scheduled.values(), dtype=np.int64, count=len(ids))
+        advance = Advance.of(self.table.ints, ids, tokens, self.num_steps)
+        self._quiet = not started and bool((tokens == 1).all() and advance.made.all())
+        self._quiet &= len(ids) == len(self._running)
+        return advance
 
 
 class PolicyScheduler(_WithPolicy, Scheduler):
