@@ -68,8 +68,14 @@ def _placement(settings: Settings) -> list[Row]:
 
 
 def _orders(settings: Settings) -> list[Row]:
-    cases = [("exact-dp", 100, 5.0), ("local-swap", 500, 3.0)]
-    cases.append(("quantile-greedy", settings.pick(100_000, 1000), 10.0))
+    cases = [
+        ("exact-dp", 100, 5.0),
+        ("local-swap", 500, 3.0),
+        ("exact", settings.pick(2000, 200), 1.0),
+        ("exact", settings.pick(20_000, 300), 30.0),
+        ("sorted-f-co-start", settings.pick(2000, 200), 2.0),
+        ("quantile-greedy", settings.pick(100_000, 1000), 10.0),
+    ]
     return [
         _timed(
             f"Sorted-F order and placement, {name}, n = {n:,}",

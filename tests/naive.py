@@ -73,6 +73,39 @@ def best_group(instance: Instance, ids: list[int]) -> list[int]:
     return list(best[2])
 
 
+def least_sums(instance: Instance) -> dict[int, int]:
+    """Least sum of answers over the feasible groups of each size that has one."""
+    least: dict[int, int] = {}
+    for size in range(1, instance.num_requests + 1):
+        sums = [
+            sum(int(instance.decode[i]) for i in group)
+            for group in combinations(range(instance.num_requests), size)
+            if sum(int(instance.peak[i]) for i in group) <= instance.usable_kv
+        ]
+        if sums:
+            least[size] = min(sums)
+    return least
+
+
+def can_start_together(instance: Instance, ids: tuple[int, ...]) -> bool:
+    """Whether the budget holds in every step if all of `ids` start in step 0."""
+    start = dict.fromkeys(ids, 0)
+    longest = max(int(instance.decode[i]) for i in ids)
+    steps = range(1, longest + 1)
+    return all(kv_used(instance, start, t) <= instance.usable_kv for t in steps)
+
+
+def best_co_start_f(instance: Instance) -> Fraction:
+    """Smallest F of any group that can start together."""
+    n = instance.num_requests
+    return min(
+        Fraction(sum(int(instance.decode[i]) for i in group), size**2)
+        for size in range(1, n + 1)
+        for group in combinations(range(n), size)
+        if can_start_together(instance, group)
+    )
+
+
 def sorted_f_order(instance: Instance) -> list[int]:
     """Sorted-F by brute force over all groups."""
     rest = list(range(instance.num_requests))

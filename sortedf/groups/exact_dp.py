@@ -49,7 +49,7 @@ def exact_dp(pool: Pool, rng: np.random.Generator) -> Ints:
         raise TooLargeError(
             f"exact-dp would need {need / 2**30:.1f} GiB for {len(pool.ids)} requests "
             f"and a KV budget of {pool.kv_budget} (allowed: "
-            f"{MAX_TABLE_BYTES / 2**30:.0f} GiB); use local-swap or quantile-greedy."
+            f"{MAX_TABLE_BYTES / 2**30:.0f} GiB); use exact."
         )
     by_id = np.argsort(pool.ids)
     take = np.zeros((len(by_id), size, words), dtype=np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -23,29 +23,45 @@ class Pool:
     ----------
     ids : int64 array, shape (m,)
         Request ids.
-    decode, peak : int64 arrays, shape (m,)
-        `o`, and `s + o` in whole blocks, in tokens.
+    prefill, decode, peak : int64 arrays, shape (m,)
+        `s`, `o`, and `s + o` in whole blocks, in tokens.
     kv_budget : int
-        What the peaks of a group may sum up to, in tokens.
+        What a group may hold, in tokens: whole blocks.
+    block_size : int
+        Tokens per block.
     """
 
     ids: NDArray[np.int64]
+    prefill: NDArray[np.int64]
     decode: NDArray[np.int64]
     peak: NDArray[np.int64]
     kv_budget: int
+    block_size: int
 
     @classmethod
     def of(cls, instance: Instance) -> Pool:
         """All requests of an instance."""
         ids = np.argsort(instance.decode, kind="stable")
-        peak = instance.peak
-        return cls(ids, instance.decode[ids], peak[ids], instance.usable_kv)
+        return cls(
+            ids,
+            instance.prefill[ids],
+            instance.decode[ids],
+            instance.peak[ids],
+            instance.usable_kv,
+            instance.engine.block_size,
+        )
 
     def without(self, positions: NDArray[np.int64]) -> Pool:
         """Pool that is left when a group is taken out."""
         keep = np.ones(len(self.ids), dtype=bool)
         keep[positions] = False
-        return Pool(self.ids[keep], self.decode[keep], self.peak[keep], self.kv_budget)
+        return replace(
+            self,
+            ids=self.ids[keep],
+            prefill=self.prefill[keep],
+            decode=self.decode[keep],
+            peak=self.peak[keep],
+        )
 
 
 def f_metric(decode_sum: int, size: int) -> float:

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.groups.co_start import CoStart
+from sortedf.groups.exact import Exact
 from sortedf.groups.exact_dp import exact_dp
 from sortedf.groups.local_swap import local_swap
 from sortedf.groups.pool import Pool, Selector
 from sortedf.groups.quantile_greedy import quantile_greedy
-from sortedf.methods.table import register_rule
+from sortedf.methods.table import METHODS, RULES, Method, Outcome, register_rule
+from sortedf.placement import place
+from sortedf.registry import register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -22,14 +26,11 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-EXACT_UP_TO = 100
-"""Requests up to which `sorted-f` selects exactly, if the states are not too many."""
-
-MAX_STATES = 10**9
-"""Requests squared times budget up to which `sorted-f` selects exactly."""
+DP_UP_TO = 100
+"""Requests up to which `exact-dp` is meant to be used."""
 
 LOCAL_SWAP_UP_TO = 2000
-"""Requests up to which `sorted-f` selects by local swaps."""
+"""Requests up to which `local-swap` is meant to be used."""
 
 GUARANTEE = "48 with exact groups, backlogs"
 
@@ -55,15 +56,54 @@ def sorted_f_order(instance: Instance, select: Selector, options: Options) -> In
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
 
-@register_rule(
+def register_proven(
+    name: str,
+    make: Callable[[Options], Exact | CoStart],
+    *,
+    about: str,
+    guarantee: str,
+    cost: str,
+) -> None:
+    """Enter Sorted-F with a selector that a time limit can stop into both tables.
+
+    The outcome is complete only if no selection was stopped.
+    """
+
+    def rule(instance: Instance, options: Options) -> Ints:
+        return sorted_f_order(instance, make(options), options)
+
+    def solve(instance: Instance, options: Options) -> Outcome:
+        select = make(options)
+        order = sorted_f_order(instance, select, options)
+        window = options.backfill or 0
+        schedule = place(instance, order, backfill=window)
+        return Outcome(schedule, name, window, select.complete)
+
+    register(RULES, "rule", name)(rule)
+    register(METHODS, "method", name)(Method(solve, about, guarantee, cost))
+
+
+register_proven(
     "sorted-f",
-    about="least F = sum of o / size^2 first, selector by size",
+    Exact,
+    about="groups of least F = sum of o / size^2 first, as exact",
     guarantee=GUARANTEE,
-    cost="as the selector",
+    cost="as exact",
 )
-def sorted_f(instance: Instance, options: Options) -> Ints:
-    """Sorted-F with the selector that suits the number of requests."""
-    return sorted_f_order(instance, selector_for(instance), options)
+register_proven(
+    "exact",
+    Exact,
+    about="Sorted-F, groups by Lagrangian bounds and a search",
+    guarantee=GUARANTEE,
+    cost="some sorts a group; at worst O(n^2 M) a size",
+)
+register_proven(
+    "sorted-f-co-start",
+    CoStart,
+    about="Sorted-F, larger groups: they fit when started together",
+    guarantee="none proven",
+    cost="as exact",
+)
 
 
 @register_rule(
@@ -71,10 +111,10 @@ def sorted_f(instance: Instance, options: Options) -> Ints:
     about="Sorted-F, groups by dynamic programming",
     guarantee=GUARANTEE,
     cost="O(n^2 M) a group",
-    max_requests=EXACT_UP_TO,
+    max_requests=DP_UP_TO,
 )
 def sorted_f_exact_dp(instance: Instance, options: Options) -> Ints:
-    """Sorted-F with exact groups."""
+    """Sorted-F with exact groups by dynamic programming."""
     return sorted_f_order(instance, exact_dp, options)
 
 
@@ -99,13 +139,3 @@ def sorted_f_local_swap(instance: Instance, options: Options) -> Ints:
 def sorted_f_quantile_greedy(instance: Instance, options: Options) -> Ints:
     """Sorted-F with groups cut at sampled quantiles."""
     return sorted_f_order(instance, quantile_greedy, options)
-
-
-def selector_for(instance: Instance) -> Selector:
-    """Selector that `sorted-f` uses: the best one that is fast at this size."""
-    n = instance.num_requests
-    if n <= EXACT_UP_TO and n * n * instance.usable_kv <= MAX_STATES:
-        return exact_dp
-    if n <= LOCAL_SWAP_UP_TO:
-        return local_swap
-    return quantile_greedy

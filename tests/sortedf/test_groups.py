@@ -9,13 +9,28 @@ from hypothesis import strategies as st
 
 from sortedf import Instance
 from sortedf.errors import TooLargeError
-from sortedf.groups import Pool, exact_dp, f_metric, local_swap, quantile_greedy
+from sortedf.groups import (
+    CoStart,
+    Exact,
+    Pool,
+    exact_dp,
+    f_metric,
+    local_swap,
+    quantile_greedy,
+)
+from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances
 
 pytestmark = pytest.mark.kernel
 
-SELECTORS = [exact_dp, local_swap, quantile_greedy]
+SELECTORS = [
+    exact_dp,
+    local_swap,
+    quantile_greedy,
+    Exact(Options()),
+    CoStart(Options()),
+]
 
 
 def ids_of(instance: Instance, select, seed: int = 0) -> list[int]:
@@ -90,7 +105,7 @@ def test_a_table_that_does_not_fit_is_refused_with_a_way_out():
     """exact-dp says what it would need and names the other selectors."""
     n = 3000
     instance = Instance([1] * n, [1] * n, 100_000)
-    message = r"exact-dp would need .* GiB for 3000 requests .* use local-swap or"
+    message = r"exact-dp would need .* GiB for 3000 requests .* use exact."
     with pytest.raises(TooLargeError, match=message):
         exact_dp(Pool.of(instance), np.random.default_rng(0))
 

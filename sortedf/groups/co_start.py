@@ -1,0 +1,136 @@
+"""Groups that can start together: feasible by their true memory profile, not by peaks.
+
+The sum of peaks charges every request for its last step, but short answers are gone
+when long ones reach theirs. If all requests of a group `X` start in the same step, the
+budget holds throughout if and only if it does whenever one of them completes,
+
+    for each j in X:   sum of (s_i + o_j) over i in X with o_i >= o_j   <=   M
+
+(terms in whole blocks). Every group that fits by its peaks fits so as well, and often
+some more requests do. The selection here is a heuristic: it proves nothing about its
+`F`, except that it is at most that of the best group by peaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.groups.core import undominated
+from sortedf.groups.exact import Exact
+from sortedf.groups.pool import group_key
+from sortedf.instance import peak_kv_of
+from sortedf.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.groups.pool import Pool
+    from sortedf.options import Options
+
+    Ints = NDArray[np.int64]
+
+PROMPT_SHARES = (0.0, *np.geomspace(1 / 128, 0.5, 13).tolist(), 0.7, 0.9)
+"""Weights of the prompt against the answer in the greedy orders that are tried."""
+
+
+class CoStart:
+    """The selector; wraps the exact one, whose group is one of its starts."""
+
+    def __init__(self, options: Options) -> None:
+        self._by_peaks = Exact(options)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the best group by peaks was found each time."""
+        return self._by_peaks.complete
+
+    def __call__(self, pool: Pool, rng: np.random.Generator) -> Ints:
+        """Select a group of small `F` that can start together; nothing is random.
+
+        Requests are taken in order of `(1 - x) o + x s`, for each `x` of the
+        `PROMPT_SHARES`, wherever they fit, and the prefix of least `F` is kept; once
+        more after the best group by peaks, which is never lost. The best of all wins.
+        """
+        by_peaks = self._by_peaks(pool, rng)
+        some = _worth_trying(pool)
+        orders = [
+            some[np.argsort((1 - x) * pool.decode[some] + x * pool.prefill[some])]
+            for x in PROMPT_SHARES
+        ]
+        rest = np.setdiff1d(some, by_peaks)  # ascending: by answer length
+        orders.append(np.concatenate([by_peaks, rest]))
+        groups = [_filled(pool, order) for order in orders]
+        return np.sort(min(groups, key=lambda group: group_key(pool, group)))
+
+
+def _worth_trying(pool: Pool) -> Ints:
+    """Positions that are not dominated by as many requests as could start together.
+
+    One with a shorter answer and no longer prompt is better in any group.
+    """
+    first = np.sort(
+        peak_kv_of(pool.prefill, np.ones_like(pool.decode), pool.block_size)
+    )
+    size = int(np.count_nonzero(np.cumsum(first) <= pool.kv_budget))
+    return np.flatnonzero(undominated(pool.prefill, size))
+
+
+def _filled(pool: Pool, order: Ints) -> Ints:
+    """Best prefix of what fits in an order."""
+    chosen = np.empty(len(order), dtype=np.int64)
+    size = _fill_together(
+        pool.prefill, pool.decode, order, pool.kv_budget, pool.block_size, chosen
+    )
+    return chosen[:size]
+
+
+@kernel
+def _fill_together(
+    prefill: Ints,
+    decode: Ints,
+    order: Ints,
+    budget: int,
+    block: int,
+    chosen: Ints,
+) -> int:
+    """Take requests in order while they fit; return how many give the least `F`.
+
+    `chosen` is filled with them (modified in place). Members are kept by answer length
+    with the KV that all hold when they complete.
+    """
+    member = np.empty(len(order), dtype=np.int64)
+    used = np.empty(len(order), dtype=np.int64)
+    size = total = best = 0
+    best_f = np.inf
+    for i in order:
+        s, o = prefill[i], decode[i]
+        k = 0
+        while k < size and decode[member[k]] < o:
+            k += 1
+        own = -(-(s + o) // block) * block
+        for j in range(k, size):
+            own += -(-(prefill[member[j]] + o) // block) * block
+        fits = own <= budget
+        for j in range(size):
+            t = decode[member[j]]
+            if t > o or not fits:
+                break
+            fits = used[j] - (-(s + t) // block) * block <= budget
+        if not fits:
+            continue
+        for j in range(size):
+            t = decode[member[j]]
+            if t <= o:
+                used[j] -= (-(s + t) // block) * block
+        for j in range(size, k, -1):
+            member[j], used[j] = member[j - 1], used[j - 1]
+        member[k], used[k] = i, own
+        chosen[size] = i
+        size += 1
+        total += o
+        f = total / (size * size)
+        if f <= best_f:
+            best, best_f = size, f
+    return best
