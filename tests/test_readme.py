@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sortedf.cli.main import run
+from sortedf.cli.main import exit_code
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -36,7 +36,7 @@ def test_shell_blocks(tmp_path, monkeypatch, capsys):
     for line in lines:
         name, *arguments = shlex.split(line)
         assert name == "sortedf"
-        assert run(arguments) == 0, capsys.readouterr().err
+        assert exit_code(arguments) == 0, capsys.readouterr().err
 
 
 def essential(output: str) -> list[str]:
@@ -54,5 +54,5 @@ def test_commands(number, tmp_path, monkeypatch, capsys):
         command, _, output = step.partition("\n")
         name, *arguments = shlex.split(command)
         assert name == "sortedf"
-        assert run(arguments) == 0
+        assert exit_code(arguments) == 0
         assert essential(capsys.readouterr().out) == essential(output)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,24 +12,23 @@ from online.driver import drive
 from online.executor.planning import plan_for
 from online.policy import make_policy
 from online.requests import RequestTable
-from online.step_engine import StepEngine
+from online.step_engine import StepEngine, StepRecord
 from online.step_time import UNIT_STEPS
 from sortedf.methods import METHODS
 from sortedf.registry import lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from online.policy import Policy
     from online.rules import StepRules
     from online.run_log import RunLog
-    from online.step_engine import Engine, StepRecord
+    from online.step_engine import Engine
     from sortedf.instance import Instance
     from sortedf.schedule import Schedule
 
 Mode = Literal["plan", "list", "policy"]
+Watcher: TypeAlias = Callable[[StepRecord, float], None]
 MODES: tuple[Mode, ...] = ("plan", "list", "policy")
 
 
@@ -132,8 +132,6 @@ def _order_of(
     instance: Instance, rules: StepRules, method: str, **options: Any
 ) -> NDArray[np.int64]:
     """Order of the starts of a schedule in which prompts are never cut."""
-    from dataclasses import replace
-
     whole = replace(rules, max_batched_tokens=None)
     start = plan_for(instance, whole, method, **options).start
     return np.asarray(np.lexsort((np.arange(len(start)), start)))
@@ -144,9 +142,9 @@ def run_course(
     instance: Instance,
     engine: Callable[[RequestTable, Policy], Engine],
     *,
-    on_step: Callable[[StepRecord, float], None] | None = None,
+    watch: Callable[[RunLog], Watcher] | None = None,
 ) -> Execution:
-    """Run an instance in an engine, and in the step engine beside it.
+    """Run an instance in an engine, and in the step engine before it.
 
     Parameters
     ----------
@@ -154,13 +152,16 @@ def run_course(
     instance : Instance
     engine : callable
         Makes the engine for a table and a policy.
-    on_step : callable, optional
-        As for `drive`.
+    watch : callable, optional
+        Given what the step engine foresees, returns what is called after each step of
+        the engine as `watcher(record, end_s)`.
     """
     table = RequestTable.of_instance(instance)
     running = engine(table, course.make_policy())
-    log = drive(running, step_time=UNIT_STEPS, on_step=on_step)
     twin = StepEngine(
         RequestTable.of_instance(instance), running.rules, course.make_policy()
     )
-    return Execution(log, drive(twin), course.plan, running.rules)
+    predicted = drive(twin)
+    watcher = None if watch is None else watch(predicted)
+    log = drive(running, step_time=UNIT_STEPS, on_step=watcher)
+    return Execution(log, predicted, course.plan, running.rules)

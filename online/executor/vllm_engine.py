@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,11 @@ class VllmEngine:
         For policies that count service in seconds.
     prompts : list of list of int, optional
         Token ids of each prompt.
+
+    Attributes
+    ----------
+    step_s : list of float
+        Seconds that each step took, measured.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class VllmEngine:
         self.table = table
         self._prompts = prompts
         self._now_s = 0.0
+        self.step_s: list[float] = []
         self._llm, self._vllm = start_engine(settings)
         self._scheduler: Any = self._llm.engine_core.engine_core.scheduler
         self._scheduler.attach(
@@ -125,8 +132,12 @@ class VllmEngine:
     def step(self, now_s: float) -> StepRecord:
         """Run one step of the engine, whose clock says `now_s`."""
         self._now_s = now_s
+        began = time.perf_counter()
         self._llm.step()
+        took = time.perf_counter() - began
         record: StepRecord = self._scheduler.take_record()
+        if not record.is_empty:
+            self.step_s.append(took)
         return record
 
     def close(self) -> None:

@@ -9,7 +9,17 @@ from typing import Any
 import typer
 
 from sortedf import __version__
-from sortedf.cli import bound, check, compare, generate, methods, solve
+from sortedf.cli import (
+    bound,
+    calibrate,
+    check,
+    compare,
+    generate,
+    methods,
+    run,
+    simulate,
+    solve,
+)
 from sortedf.errors import SortedfError
 
 # The class of all usage errors, wherever this version of typer keeps it.
@@ -23,7 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (solve, compare, bound, check, generate, methods):
+for module in (
+    solve, compare, bound, check, generate, simulate, run, calibrate, methods,
+):  # fmt: skip
     app.command(
         module.__name__.rpartition(".")[2], help=module.HELP, epilog=module.EXAMPLE
     )(module.command)
@@ -45,10 +57,10 @@ def main(arguments: list[str] | None = None) -> None:
     Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input. A user's mistake is
     one line on standard error that says what, where and what is allowed.
     """
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
 
 
-def run(arguments: list[str]) -> int:
+def exit_code(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     command = typer.main.get_command(app)
     try:

@@ -1,0 +1,58 @@
+"""Planned against observed KV usage of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.plotting.canvas import NEUTRAL, count_axis, new_figure, settle, tidy
+from sortedf.plotting.thin import thin
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from online.rules import StepRules
+    from online.run_log import RunLog
+
+OBSERVED, PLANNED = "#3b6ea5", "#d55e00"
+
+
+def plot_planned(
+    log: RunLog, predicted: RunLog, rules: StepRules, *, title: str | None = None
+) -> Figure:
+    """Draw the KV that an engine held over what was foreseen, in tokens over steps.
+
+    Parameters
+    ----------
+    log, predicted : RunLog
+        What the engine did, and what the step engine said that it would do.
+    rules : StepRules
+    title : str, optional
+
+    Raises
+    ------
+    ValueError
+        If the run has no steps.
+    """
+    if not log.num_steps:
+        raise ValueError("nothing to plot: the run has no steps.")
+    figure = new_figure(title)
+    axes = figure.subplots()
+    budget = rules.num_blocks * rules.block_size
+    for run, colour, style, name in (
+        (log, OBSERVED, "-", "observed"),
+        (predicted, PLANNED, ":", "planned"),
+    ):
+        held = run.steps.used_blocks * rules.block_size
+        step, used = thin(run.steps.end_s, held)
+        axes.plot(step, used, color=colour, linestyle=style, linewidth=1, label=name)
+    axes.axhline(budget, color=NEUTRAL, linewidth=1, linestyle="--", label="budget")
+    axes.set_ylim(0, 1.15 * budget)
+    axes.set_xlabel("step")
+    axes.set_ylabel("KV held (tokens)")
+    count_axis(axes.xaxis, int(np.max(log.steps.end_s)) + 1)
+    axes.legend(loc="lower right", fontsize=8, frameon=False)
+    tidy(axes)
+    settle(figure)
+    return figure

@@ -1,0 +1,273 @@
+"""`sortedf run`: drive an engine through a schedule, or by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from sortedf.arrays import MAX_TOKENS
+from sortedf.atomic import refuse_unwritable
+from sortedf.cli.live import live_view
+from sortedf.cli.options import (
+    BackfillOption,
+    PlotOption,
+    SeedOption,
+    TimeLimitOption,
+)
+from sortedf.cli.output import JsonOption, note, print_json, print_table
+from sortedf.cli.problem import parse_kv_budget, takes_problem
+from sortedf.instance import Instance
+from sortedf.plotting import plot_format, save
+from sortedf.traces import read_trace
+
+if TYPE_CHECKING:
+    from online.executor.execution import Execution
+    from online.policy import Policy
+    from online.requests import RequestTable
+    from online.rules import StepRules
+    from online.step_engine import Engine
+
+HELP = "Drive an engine through a trace and check it step for step."
+EXAMPLE = (
+    "Example: sortedf run trace.csv --engine vllm --method svf --kv-budget 8192 "
+    "--plot usage.png"
+)
+MOST_TOLD = 5
+"""Requests that can never run which are named one by one."""
+
+TINY_LONGEST = 32_768
+"""Longest prompt and answer together for the tiny model, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """A trace and an engine; each field is an option."""
+
+    trace: Annotated[
+        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
+    ]
+    kv_budget: Annotated[
+        str | None,
+        typer.Option(
+            help="KV cache in tokens; whole blocks of it are used. Required.",
+            metavar="M",
+        ),
+    ] = None
+    engine: Annotated[
+        str, typer.Option(help="step (vLLM's rules, no model) or vllm (a real one).")
+    ] = "step"
+    model: Annotated[
+        str | None,
+        typer.Option(help="Model for vllm; a tiny random Llama if left out."),
+    ] = None
+    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 32
+    max_num_seqs: Annotated[
+        int, typer.Option(help="Most requests that run at once.", min=1)
+    ] = 256
+    max_batched_tokens: Annotated[
+        int,
+        typer.Option(help="Most tokens in one step; prompts are cut to fit.", min=1),
+    ] = 8192
+    watermark: Annotated[
+        float, typer.Option(help="Part of the blocks that admission leaves free.")
+    ] = 0.0
+    step_time: Annotated[
+        float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
+    ] = 1.0
+    backlog: Annotated[
+        bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
+    ] = False
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
+    ] = None
+
+    def rules(self) -> StepRules:
+        """Return the engine's rules."""
+        from online.rules import StepRules
+
+        if self.engine not in ("step", "vllm"):
+            raise ValueError(f"--engine {self.engine}: choose one of: step, vllm.")
+        if self.model is not None and self.engine != "vllm":
+            raise ValueError("--model is for --engine vllm only.")
+        return StepRules(
+            parse_kv_budget(self.kv_budget) // self.block_size * self.block_size
+            or self.block_size,
+            self.block_size,
+            self.max_num_seqs,
+            self.max_batched_tokens,
+            watermark=self.watermark,
+        )
+
+    def read(self, rules: StepRules) -> tuple[Instance, dict[int, str]]:
+        """Read the trace; return the requests that can run, and why others cannot."""
+        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
+        reasons = [rules.refusal(s, o) for s, o in lengths]
+        rows = trace.row.tolist()
+        keep = [i for i, reason in enumerate(reasons) if reason is None]
+        refused = {
+            row: why for row, why in zip(rows, reasons, strict=True) if why is not None
+        }
+        if not keep:
+            raise ValueError(
+                f"{self.trace}: no request can run: row {rows[0]} {reasons[0]}."
+            )
+        everything, _ = trace.to_instance(
+            MAX_TOKENS, step_time_s=self.step_time, backlog=self.backlog
+        )
+        return everything.subset(keep), refused
+
+    def engine_for(self, instance: Instance, rules: StepRules) -> EngineMaker:
+        """Return what makes the engine for a table and a policy."""
+        if self.engine == "step":
+            from online.step_engine import StepEngine
+
+            return lambda table, policy: StepEngine(table, rules, policy)
+        return self._vllm(instance, rules)
+
+    def _vllm(self, instance: Instance, rules: StepRules) -> EngineMaker:
+        from online.executor.vllm_engine import VllmEngine, VllmSettings
+
+        longest = int((instance.prefill + instance.decode).max())
+        if self.model is None:
+            if longest > TINY_LONGEST:
+                raise ValueError(
+                    f"the longest request has {longest} tokens but the tiny model "
+                    f"takes {TINY_LONGEST}; give a --model."
+                )
+            note("no --model: a tiny random Llama of two layers makes random answers.")
+        settings = VllmSettings(
+            rules.kv_budget,
+            self.model,
+            rules.block_size,
+            self.max_num_seqs,
+            self.max_batched_tokens,
+            max_model_len=longest + 1,
+            watermark=self.watermark,
+        )
+        return lambda table, policy: VllmEngine(table, policy, settings)
+
+
+EngineMaker = Callable[["RequestTable", "Policy"], "Engine"]
+
+
+@takes_problem
+def command(
+    run: EngineRun,
+    method: Annotated[
+        str,
+        typer.Option(help="As for solve; with --mode policy as for simulate."),
+    ] = "auto",
+    mode: Annotated[
+        Literal["plan", "list", "policy"],
+        typer.Option(
+            help="plan: start each request in its planned step; list: in the planned "
+            "order, as soon as nothing will overflow; policy: let it decide online."
+        ),
+    ] = "plan",
+    backfill: BackfillOption = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Log to write, as JSON lines."),
+    ] = None,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan, run, compare and print."""
+    from online.executor.execution import chart, run_course
+
+    if plot is not None:
+        plot_format(plot)
+    refuse_unwritable(output, plot)
+    rules = run.rules()
+    instance, refused = run.read(rules)
+    _tell_refused(run.trace, refused)
+    options: dict[str, Any] = {} if backfill is None else {"backfill": backfill}
+    if mode != "policy":
+        options |= {"time_limit": time_limit, "seed": seed}
+    course = chart(instance, rules, method, mode=mode, **options)
+    made: list[Engine] = []
+
+    def make(table: RequestTable, policy: Policy) -> Engine:
+        made.append(run.engine_for(instance, rules)(table, policy))
+        return made[-1]
+
+    with live_view(instance.num_requests, rules.num_blocks) as view:
+        execution = run_course(course, instance, make, watch=view.watch)
+    step_s = getattr(made[0], "step_s", None)
+    if output is not None:
+        from online.log_file import write_log
+
+        write_log(execution.log, output, duration_s=step_s)
+    if plot is not None:
+        _plot(execution, rules, plot, f"{run.engine}, {method} ({mode})")
+    content = _content(run, execution, refused, step_s)
+    if as_json:
+        print_json(content)
+    else:
+        _print(run, method, mode, content)
+
+
+def _tell_refused(trace: Path, refused: dict[int, str]) -> None:
+    for row, reason in list(refused.items())[:MOST_TOLD]:
+        note(f"{trace}: row {row} {reason}; left out.")
+    if len(refused) > MOST_TOLD:
+        note(f"{trace}: {len(refused):,} rows in all that can never run are left out.")
+
+
+def _plot(execution: Execution, rules: StepRules, plot: Path, title: str) -> None:
+    from online.plots.planned import plot_planned
+
+    save(plot_planned(execution.log, execution.predicted, rules, title=title), plot)
+
+
+def _content(
+    run: EngineRun,
+    execution: Execution,
+    refused: dict[int, str],
+    step_s: list[float] | None,
+) -> dict[str, Any]:
+    log = execution.log
+    steps = log.steps
+    return {
+        "engine": run.engine,
+        "requests": len(log.decode) + len(refused),
+        "completed": int(log.completed.sum()),
+        "refused": [{"row": row, "reason": reason} for row, reason in refused.items()],
+        "steps": log.num_steps,
+        "preemptions": int(log.preemptions.sum()),
+        "recomputed_tokens": int(log.recomputed_tokens.sum()),
+        "mean_completion_step": float(np.mean(log.completion_s)),
+        "predicted_mean_completion_step": float(
+            np.mean(execution.predicted_completion_s)
+        ),
+        "steps_matching": execution.steps_matching,
+        "makespan": float(steps.end_s[-1]),
+        "peak_kv": int(steps.used_blocks.max()) * execution.rules.block_size,
+        "kv_budget": execution.rules.num_blocks * execution.rules.block_size,
+        "seconds": None if step_s is None else sum(step_s),
+    }
+
+
+def _print(run: EngineRun, method: str, mode: str, content: dict[str, Any]) -> None:
+    completed, requests = content["completed"], content["requests"]
+    rows = [
+        ("completed", f"{completed:,} of {requests:,} requests"),
+        ("as predicted", f"{content['steps_matching']:,} in the very step"),
+        ("mean completion", f"step {content['mean_completion_step']:,.1f}"),
+        ("predicted", f"step {content['predicted_mean_completion_step']:,.1f}"),
+        ("steps", f"{content['steps']:,}"),
+        ("preemptions", f"{content['preemptions']:,}"),
+        ("peak KV", f"{content['peak_kv']:,} of {content['kv_budget']:,} tokens"),
+    ]
+    if content["seconds"] is not None:
+        rows.append(("time in steps", f"{content['seconds']:.2f} s"))
+    print_table(f"{run.trace}: {run.engine} engine", (f"{method}, {mode}", ""), rows)
