@@ -14,7 +14,7 @@ from online.executor.door import require_vllm
 from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
 from online.step_time import UNIT_STEPS, StepTime
-from sortedf.errors import OversizeError
+from sortedf.errors import OversizeError, SortedfError
 
 if TYPE_CHECKING:
     from online.policy import Policy
@@ -29,6 +29,10 @@ CPU_SETTINGS = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
 }
 """Environment of an engine in this process: small, steady, and open to be looked at."""
+
+
+class EngineError(SortedfError, RuntimeError):
+    """A real engine failed while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +134,22 @@ class VllmEngine:
         self._llm.abort_request([str(i)])
 
     def step(self, now_s: float) -> StepRecord:
-        """Run one step of the engine, whose clock says `now_s`."""
+        """Run one step of the engine, whose clock says `now_s`.
+
+        Raises
+        ------
+        EngineError
+            If the engine raises; it cannot be used any more.
+        """
         self._now_s = now_s
         began = time.perf_counter()
-        self._llm.step()
+        try:
+            self._llm.step()
+        except Exception as error:
+            raise EngineError(
+                f"the engine failed in step {self._scheduler.num_steps} with "
+                f"{self.num_unfinished} requests unfinished: {error!r}"
+            ) from error
         took = time.perf_counter() - began
         record: StepRecord = self._scheduler.take_record()
         if not record.is_empty:

@@ -269,6 +269,11 @@ class _WithPolicy:
                 self._running.remove(i)
         return own._free_request(request, *args, **kwargs)
 
+    @property
+    def policy_in_charge(self) -> Policy | None:
+        """The policy that decides; None once it has failed."""
+        return self._chooser
+
     def take_record(self) -> StepRecord:
         """Return the record of the last step that was not returned yet."""
         return self.records.popleft()

@@ -108,7 +108,7 @@ class EngineRun:
         """Read the trace; return the requests that can run, and why others cannot."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
-        reasons = [rules.refusal(s, o) for s, o in lengths]
+        reasons = [rules.refusal(s, o) or self._too_long(s + o) for s, o in lengths]
         rows = trace.row.tolist()
         keep = [i for i, reason in enumerate(reasons) if reason is None]
         refused = {
@@ -122,6 +122,14 @@ class EngineRun:
             MAX_TOKENS, step_time_s=self.step_time, backlog=self.backlog
         )
         return everything.subset(keep), refused
+
+    def _too_long(self, tokens: int) -> str | None:
+        """Why vLLM does not take a request that the cache has room for, if so."""
+        budget = parse_kv_budget(self.kv_budget)
+        longest = budget // self.block_size * self.block_size
+        if self.engine == "vllm" and tokens > longest:
+            return f"has {tokens} tokens but vLLM takes at most {longest}"
+        return None
 
     def engine_for(self, instance: Instance, rules: StepRules) -> EngineMaker:
         """Return what makes the engine for a table and a policy."""
@@ -148,7 +156,7 @@ class EngineRun:
             rules.block_size,
             self.max_num_seqs,
             self.max_batched_tokens,
-            max_model_len=longest + 1,
+            max_model_len=longest,
             watermark=self.watermark,
         )
         return lambda table, policy: VllmEngine(table, policy, settings)

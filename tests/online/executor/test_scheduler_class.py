@@ -1,0 +1,250 @@
+"""The scheduler class inside vLLM: features on, hints missing, policies failing."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+import pytest
+
+from online.executor.prompts import random_prompt
+from online.executor.tiny_model import write_tiny_model
+from online.policy import make_policy
+from online.requests import RequestTable
+from online.state import NOTHING
+from sortedf import Instance
+
+
+@pytest.fixture
+def start_llm(real_engine, tmp_path):
+    """Start `vllm.LLM` in this process with one of our scheduler classes."""
+    from online.executor.vllm_engine import CPU_SETTINGS
+
+    started = []
+
+    def start(*, run_async, options, **arguments):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in CPU_SETTINGS.items():
+                patch.setenv(name, value)
+            from online.executor.door import require_vllm
+
+            vllm = require_vllm()
+            kind = "AsyncPolicyScheduler" if run_async else "PolicyScheduler"
+            llm = vllm.LLM(
+                model=str(write_tiny_model(tmp_path / "model", 1024)),
+                skip_tokenizer_init=True,
+                load_format="dummy",
+                dtype="float32",
+                block_size=32,
+                num_gpu_blocks_override=101,
+                max_model_len=1024,
+                max_num_seqs=64,
+                enforce_eager=True,
+                async_scheduling=run_async,
+                scheduler_cls=f"online.executor.vllm_scheduler.{kind}",
+                additional_config={"sortedf": options},
+                **arguments,
+            )
+        started.append(llm)
+        return llm, vllm.SamplingParams
+
+    yield start
+    for llm in started:
+        llm.llm_engine.engine_core.shutdown()
+
+
+def scheduler_of(llm):
+    return llm.llm_engine.engine_core.engine_core.scheduler
+
+
+def mixed_requests(sampling_params, count):
+    """Prompts that share a prefix or not; lengths hinted, hinted wrongly, or not."""
+    draw = random.Random(1)
+    prefix = random_prompt(999, 96)
+    prompts, params = [], []
+    for i in range(count):
+        own = random_prompt(i, draw.choice([5, 40, 300]))
+        prompts.append({"prompt_token_ids": prefix + own if i % 2 else own})
+        most = draw.choice([3, 30, 150])
+        hint = [most, "much", -1, None, 10**9, float("nan")][i % 6]
+        params.append(
+            sampling_params(
+                max_tokens=most,
+                ignore_eos=i % 3 > 0,
+                stop_token_ids=list(range(10)) if i % 3 == 0 else None,
+                detokenize=False,
+                extra_args={"predicted_tokens": hint} if i % 7 else None,
+            )
+        )
+    return prompts, params
+
+
+@pytest.mark.parametrize(
+    ("run_async", "policy", "tokens"),
+    [(False, "svf", 512), (True, "svf", 512), (True, "fcfs", 64)],
+)
+def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
+    """Both on at once in both classes, and every answer has its length."""
+    llm, sampling_params = start_llm(
+        run_async=run_async,
+        options={"policy": policy, "max_wait_s": 30},
+        max_num_batched_tokens=tokens,
+        enable_prefix_caching=True,
+    )
+    prompts, params = mixed_requests(sampling_params, 120)
+    outputs = llm.generate(prompts, params, use_tqdm=False)
+    assert len(outputs) == 120
+    for output, wanted in zip(outputs, params, strict=True):
+        made = len(output.outputs[0].token_ids)
+        assert output.finished
+        assert made == wanted.max_tokens or (not wanted.ignore_eos and made >= 1)
+    scheduler = scheduler_of(llm)
+    assert scheduler.policy_in_charge is not None
+    assert scheduler.get_num_unfinished_requests() == 0
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "svf"])
+def test_async_scheduling(start_llm, policy):
+    """A step is scheduled before the tokens of the one before it are known.
+
+    vLLM switches async scheduling off on the CPU (`platforms/cpu.py`), so its engine
+    core's queue of two steps is played by hand here, with tokens out of thin air.
+    """
+    from vllm.v1.outputs import ModelRunnerOutput
+
+    llm, sampling_params = start_llm(
+        run_async=True,
+        options={"policy": policy},
+        max_num_batched_tokens=64,
+        enable_prefix_caching=True,
+    )
+    scheduler = scheduler_of(llm)
+    prompts, params = mixed_requests(sampling_params, 60)
+    for i, (prompt, own) in enumerate(zip(prompts, params, strict=True)):
+        llm.llm_engine.add_request(str(i), prompt, own)
+    wanted = {r: request.max_tokens for r, request in scheduler.requests.items()}
+    made = dict.fromkeys(wanted, 0)
+
+    def tokens_of(output):
+        ids = list(output.num_scheduled_tokens)
+        sampled = [
+            [] if at_prompt else [77]
+            for at_prompt in (scheduler_prefills[id(output)][r] for r in ids)
+        ]
+        return ModelRunnerOutput(
+            req_ids=ids,
+            req_id_to_index={r: m for m, r in enumerate(ids)},
+            sampled_token_ids=sampled,
+        )
+
+    scheduler_prefills = {}
+    queue = []
+    for _ in range(5000):
+        if scheduler.has_requests():
+            output = scheduler.schedule()
+            scheduler_prefills[id(output)] = {
+                r: scheduler.requests[r].is_prefill_chunk
+                for r in output.num_scheduled_tokens
+            }
+            queue.append(output)
+        if len(queue) == 2 or (queue and not scheduler.has_requests()):
+            output = queue.pop(0)
+            for outputs in scheduler.update_from_output(
+                output, tokens_of(output)
+            ).values():
+                for one in outputs.outputs:
+                    made[one.request_id] += len(one.new_token_ids)
+        if not queue and not scheduler.has_requests():
+            break
+    assert made == wanted
+    assert scheduler.policy_in_charge is not None
+
+
+class Failing:
+    """Works for some steps, then raises or starts nothing for ever."""
+
+    def __init__(self, raises):
+        self.raises = raises
+        self.inner = make_policy("svf")
+        self.steps = 0
+
+    def decide(self, state):
+        self.steps += 1
+        if self.steps <= 20:
+            return self.inner.decide(state)
+        if self.raises:
+            raise ZeroDivisionError("a mistake in a policy")
+        return NOTHING
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_policy_that_fails_fails_no_request(real_engine, caplog, raises):
+    """First come, first served from then on, and the log says why."""
+    instance = Instance([40] * 60, [20] * 60, 10_000)
+    table = RequestTable.of_instance(instance)
+    engine = real_engine(table, Failing(raises), kv_budget=512, max_model_len=512)
+    for i in range(60):
+        engine.add(i)
+    finished = []
+    with caplog.at_level(logging.WARNING, logger="sortedf"):
+        while engine.num_unfinished:
+            finished += engine.step(float(len(finished))).finished
+    assert sorted(finished) == list(range(60))
+    words = "a mistake in a policy" if raises else "starts nothing"
+    assert words in caplog.text
+
+
+def test_cancelled_requests_leave_a_real_engine(real_engine):
+    """One that runs and one that waits; the others finish."""
+    instance = Instance([40] * 30, [20] * 30, 10_000)
+    table = RequestTable.of_instance(instance)
+    engine = real_engine(table, make_policy("svf"), kv_budget=512, max_model_len=512)
+    for i in range(30):
+        engine.add(i)
+    engine.step(0.0)
+    engine.cancel(0)
+    engine.cancel(29)
+    finished = []
+    while engine.num_unfinished:
+        finished += engine.step(1.0).finished
+    assert sorted(finished) == list(range(1, 29))
+
+
+def test_a_step_that_raises_says_what_is_left(real_engine):
+    """The engine's own error, in one line, with what was not done."""
+    from online.executor.vllm_engine import EngineError
+
+    instance = Instance([40] * 3, [20] * 3, 10_000)
+    engine = real_engine(
+        RequestTable.of_instance(instance),
+        make_policy("svf"),
+        kv_budget=512,
+        max_model_len=512,
+    )
+    for i in range(3):
+        engine.add(i)
+    engine.step(0.0)
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("out of order")
+
+    executor = engine._llm.engine_core.engine_core.model_executor
+    executor.execute_model = broken
+    with pytest.raises(EngineError, match=r"3 requests unfinished.*out of order"):
+        engine.step(1.0)
+
+
+def test_a_request_that_ends_early_makes_room_in_the_next_step(real_engine):
+    """Predicted to fill the cache for 400 steps; the next starts when it is over."""
+    instance = Instance([60, 60], [10, 10], 10_000)
+    table = RequestTable.of_instance(instance, predicted=[400, 400])
+    engine = real_engine(table, make_policy("svf"), kv_budget=512, max_model_len=512)
+    engine.add(0)
+    engine.add(1)
+    started = {}
+    step = 0
+    while engine.num_unfinished:
+        step += 1
+        for i in engine.step(float(step)).started:
+            started[i] = step
+    assert started == {0: 1, 1: 11}
