@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 
 from benchmarks import (
+    bound_check,
     dual_bound,
+    engine,
     fuzz,
     group_quality,
     latency,
+    scheduler_cost,
     speed,
     strengthening,
 )
@@ -22,7 +25,10 @@ from benchmarks.environment import environment
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
 
-MODULES = (latency, group_quality, dual_bound, strengthening, speed, fuzz)
+MODULES = (
+    latency, group_quality, dual_bound, strengthening, bound_check, speed, fuzz, engine,
+    scheduler_cost,
+)  # fmt: skip
 """Imported for their specs."""
 
 DEFAULT_DATA = os.environ.get("SORTEDF_DATA", "../shared/data")
