@@ -120,26 +120,32 @@ def _admit(
 
 
 @kernel
-def _make_tokens(
-    table: Ints, running: Ints, scheduled: Ints, step: int,
-    finished: Ints, resumed: Ints, resumed_after: Ints, out: Ints,
+def advance(
+    table: Ints, served: Ints, tokens: Ints, count: int, step: int,
+    resumed: Ints, resumed_after: Ints, out: Ints,
 ) -> None:  # fmt: skip
-    """Advance the scheduled requests; those that are done leave `running`."""
+    """Give the first `count` of the served requests their tokens; count in `out`."""
+    for k in range(count):
+        i = served[k]
+        left = table[PREFILL, i] + table[MADE, i] - table[COMPUTED, i]
+        out[PREFILL_TOKENS if left > 1 else DECODE_TOKENS] += tokens[k]
+        table[COMPUTED, i] += tokens[k]
+        if tokens[k] == left:
+            table[MADE, i] += 1
+            out[MADE_TOKENS] += 1
+            if table[LAST_TOKEN, i] != step - 1:
+                resumed[out[RESUMED]] = i
+                resumed_after[out[RESUMED]] = table[LAST_TOKEN, i]
+                out[RESUMED] += 1
+            table[LAST_TOKEN, i] = step
+
+
+@kernel
+def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
+    """Take those that are done out of `running`, and free their blocks."""
     stay = 0
     for k in range(out[RUNNING]):
         i = running[k]
-        if k < out[SCHEDULED]:
-            left = table[PREFILL, i] + table[MADE, i] - table[COMPUTED, i]
-            out[PREFILL_TOKENS if left > 1 else DECODE_TOKENS] += scheduled[k]
-            table[COMPUTED, i] += scheduled[k]
-            if scheduled[k] == left:
-                table[MADE, i] += 1
-                out[MADE_TOKENS] += 1
-                if table[LAST_TOKEN, i] != step - 1:
-                    resumed[out[RESUMED]] = i
-                    resumed_after[out[RESUMED]] = table[LAST_TOKEN, i]
-                    out[RESUMED] += 1
-                table[LAST_TOKEN, i] = step
         out[KV_TOKENS] += table[COMPUTED, i]
         if table[MADE, i] == table[DECODE, i]:
             finished[out[FINISHED]] = i
@@ -172,4 +178,7 @@ def step_once(
     if out[PREEMPTED] == 0:
         _admit(table, running, offered, rules, scheduled, budget, out)
     out[FREE_AT_PEAK] = out[FREE]
-    _make_tokens(table, running, scheduled, step, finished, resumed, resumed_after, out)
+    advance(
+        table, running, scheduled, out[SCHEDULED], step, resumed, resumed_after, out
+    )
+    _let_finish(table, running, finished, out)

@@ -16,7 +16,7 @@ import logging
 import os
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,6 @@ from online.step_time import UNIT_STEPS, StepTime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
     from vllm.v1.request import Request
 
 logger = logging.getLogger("sortedf")
@@ -110,45 +109,6 @@ class OfferedQueue(RequestQueue):
         return iter(self.by_id.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """What a step gives to the requests that it serves.
-
-    Attributes
-    ----------
-    made : bool array
-        Which of them make a token, in the order of the served.
-    resumed : list of (int, int)
-        As in `StepRecord`.
-    prefill_tokens, decode_tokens : int
-        As in `StepRecord`.
-    """
-
-    made: NDArray[np.bool_]
-    resumed: list[tuple[int, int]]
-    prefill_tokens: int
-    decode_tokens: int
-
-    @classmethod
-    def of(
-        cls, ints: NDArray[np.int64], ids: NDArray[np.int64],
-        tokens: NDArray[np.int64], step: int,
-    ) -> Advance:  # fmt: skip
-        """Advance the table in place: request `ids[m]` computes `tokens[m]`."""
-        left = ints[k.PREFILL, ids] + ints[k.MADE, ids] - ints[k.COMPUTED, ids]
-        made = tokens == left
-        ints[k.COMPUTED, ids] += tokens
-        ints[k.MADE, ids] += made
-        resumed: list[tuple[int, int]] = []
-        new = ids[made & (ints[k.LAST_TOKEN, ids] != step - 1)]
-        if len(new):
-            after = ints[k.LAST_TOKEN, new].tolist()
-            resumed = list(zip(new.tolist(), after, strict=True))
-        ints[k.LAST_TOKEN, ids[made]] = step
-        prefill = int(tokens[left > 1].sum())
-        return cls(made, resumed, prefill, int(tokens.sum()) - prefill)
-
-
 class _WithPolicy:
     """What both scheduler classes add to vLLM's."""
 
@@ -171,6 +131,10 @@ class _WithPolicy:
         self._gone: list[int] = []
         self._evicting = False
         self._preempted: list[int] = []
+        room = own.max_num_running_reqs + 1
+        self._ones = np.ones(room, dtype=np.int64)
+        self._resumed = tuple(np.zeros(room, dtype=np.int64) for _ in range(2))
+        self._out = np.zeros(k.NUM_RESULTS, dtype=np.int64)
         self.recording = False
         self.records: deque[StepRecord] = deque()
         self._pending: deque[StepRecord] = deque()
@@ -233,9 +197,9 @@ class _WithPolicy:
         self.waiting.offer(())
         if output.num_scheduled_tokens or evicted:
             self.num_steps += 1
-        advance = self._advance(output, started)
+        self._advance(output, started)
         if self.recording:
-            self._record(advance, started, evicted, decision)
+            self._record(len(output.num_scheduled_tokens), started, evicted, decision)
         return output
 
     def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
@@ -316,7 +280,7 @@ class _WithPolicy:
 
     def _record(
         self,
-        advance: Advance,
+        num_running: int,
         started: list[int],
         evicted: list[int],
         decision: Decision,
@@ -325,6 +289,8 @@ class _WithPolicy:
         own: Any = self
         free = own.kv_cache_manager.block_pool.get_num_free_blocks()
         ids = np.array(self._running, dtype=np.int64)
+        out = self._out.tolist()
+        resumed = [array[: out[k.RESUMED]].tolist() for array in self._resumed]
         self._pending.append(
             StepRecord(
                 step=self.num_steps,
@@ -332,12 +298,12 @@ class _WithPolicy:
                 finished=(),
                 preempted=self._preempted,
                 evicted=evicted,
-                resumed=advance.resumed,
-                num_running=len(advance.made),
+                resumed=list(zip(*resumed, strict=True)),
+                num_running=num_running,
                 num_waiting=len(self.waiting),
-                prefill_tokens=advance.prefill_tokens,
-                decode_tokens=advance.decode_tokens,
-                made_tokens=int(advance.made.sum()),
+                prefill_tokens=out[k.PREFILL_TOKENS],
+                decode_tokens=out[k.DECODE_TOKENS],
+                made_tokens=out[k.MADE_TOKENS],
                 kv_tokens=int(self.table.ints[k.COMPUTED, ids].sum()),
                 used_blocks=self.rules.num_blocks - free,
                 wake_s=decision.wake_s,
@@ -401,7 +367,7 @@ class _WithPolicy:
         place = {i: position for position, i in enumerate(decision.order)}
         own.running.sort(key=lambda r: place[self._places[r.request_id]])
 
-    def _advance(self, output: Any, started: list[int]) -> Advance:
+    def _advance(self, output: Any, started: list[int]) -> None:
         """Count the tokens that this step gives to each request."""
         own: Any = self
         scheduled = output.num_scheduled_tokens
@@ -418,12 +384,20 @@ class _WithPolicy:
             request = own.requests[self._names[i]]
             done = request.num_computed_tokens - scheduled[request.request_id]
             self.table.ints[k.COMPUTED, i] = done
+        count = len(served)
         ids = np.array(served, dtype=np.int64)
-        tokens = np.fromiter(scheduled.values(), dtype=np.int64, count=len(ids))
-        advance = Advance.of(self.table.ints, ids, tokens, self.num_steps)
-        self._quiet = not started and bool((tokens == 1).all() and advance.made.all())
-        self._quiet &= len(ids) == len(self._running)
-        return advance
+        if output.total_num_scheduled_tokens == count:
+            tokens = self._ones
+        else:
+            tokens = np.fromiter(scheduled.values(), dtype=np.int64, count=count)
+        out = self._out
+        out[:] = 0
+        resumed, after = self._resumed
+        k.advance(
+            self.table.ints, ids, tokens, count, self.num_steps, resumed, after, out
+        )
+        whole = count == len(self._running) and not started
+        self._quiet = bool(whole and out[k.DECODE_TOKENS] == count)
 
 
 class PolicyScheduler(_WithPolicy, Scheduler):
