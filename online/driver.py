@@ -9,7 +9,7 @@ import numpy as np
 from online import step_kernels as k
 from online.run_log import LogBuilder, RunLog
 from online.step_time import UNIT_STEPS, StepTime
-from sortedf.errors import OversizeError
+from sortedf.errors import OversizeError, SortedfError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from online.step_engine import Engine, StepRecord
 
 
-class StalledError(RuntimeError):
+class StalledError(SortedfError, RuntimeError):
     """A policy starts nothing though nothing runs and nothing is to come."""
 
 

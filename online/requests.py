@@ -66,16 +66,35 @@ class RequestTable:
         score : array_like of float, shape (n,), optional
             Learned ranks.
         """
-        n = instance.num_requests
+        return cls.of_arrays(
+            instance.prefill,
+            instance.decode,
+            instance.arrival * step_s,
+            predicted=predicted,
+            score=score,
+        )
+
+    @classmethod
+    def of_arrays(
+        cls,
+        prefill: Ints,
+        decode: Ints,
+        arrival_s: ArrayLike,
+        *,
+        predicted: ArrayLike | None = None,
+        score: ArrayLike | None = None,
+    ) -> RequestTable:
+        """Fill a table from one array per field, each of shape (n,); see above."""
+        n = len(prefill)
         table = cls(max(n, 1))
-        guess = instance.decode if predicted is None else np.asarray(predicted)
+        guess = decode if predicted is None else np.asarray(predicted)
         if guess.shape != (n,):
             raise ValueError(f"predicted has shape {guess.shape} but must be ({n},).")
-        table.ints[k.PREFILL, :n] = instance.prefill
-        table.ints[k.DECODE, :n] = instance.decode
+        table.ints[k.PREFILL, :n] = prefill
+        table.ints[k.DECODE, :n] = decode
         table.ints[k.PREDICTED, :n] = np.maximum(guess, 1)
         table.ints[k.LAST_TOKEN, :n] = -1
-        table.arrival_s[:n] = instance.arrival * step_s
+        table.arrival_s[:n] = arrival_s
         if score is not None:
             table.score[:n] = score
         table.num_places = n

@@ -105,6 +105,12 @@ class StepRules:
         """`max_batched_tokens`, or a number that never binds."""
         return 2**62 if self.max_batched_tokens is None else self.max_batched_tokens
 
+    @property
+    def watermark_blocks(self) -> int:
+        """Blocks that admission leaves free while anything runs."""
+        # vLLM counts the null block, which it keeps back, when it takes its part.
+        return int(self.watermark * (self.num_blocks + 1))
+
     def blocks(self, tokens: int) -> int:
         """Blocks that `tokens` tokens of KV occupy."""
         return -(-tokens // self.block_size)
@@ -135,8 +141,7 @@ class StepRules:
         rules[k.MAX_TOKENS_STEP] = self.tokens_cap
         rules[k.CHUNKED] = self.chunked_prefill
         rules[k.RESERVE] = self.reserve_prompt
-        # vLLM counts the null block, which it keeps back, when it takes its part.
-        rules[k.WATERMARK] = int(self.watermark * (self.num_blocks + 1))
+        rules[k.WATERMARK] = self.watermark_blocks
         rules[k.EXTRA] = self.extra_slots
         rules[k.RESTART] = self.eviction == "restart"
         return rules

@@ -12,16 +12,21 @@ if TYPE_CHECKING:
 
 
 class BoundedWait:
-    """Puts requests that have waited too long before all others.
+    """Puts requests that have waited too long before all others, until they are done.
 
-    While one of them does not fit, nothing else starts, so that what is freed is kept
-    for it. Waiting begins at the arrival, and anew with each eviction.
+    Overdue requests start in the order in which they began to wait. While one of them
+    does not fit, nothing else starts and nobody is evicted, so that what is freed is
+    kept for it. Once started it is protected to its end: an eviction that would take it
+    is called off, it is served first, and should the engine have to preempt it all the
+    same (for one that was overdue before it), it goes on waiting as if it had never
+    started. So the wait ends at the latest when all that run and the overdue before it
+    are done.
 
     Parameters
     ----------
     policy : Policy
     max_wait_s : float
-        Seconds of waiting, at least 0.
+        Seconds of waiting, at least 0, from the arrival, and anew with each eviction.
     """
 
     def __init__(self, policy: Policy, max_wait_s: float) -> None:
@@ -31,19 +36,77 @@ class BoundedWait:
             )
         self.policy = policy
         self.max_wait_s = max_wait_s
-        self._since: dict[int, float] = {}  # in the order in which waiting began
+        self._due_s: dict[int, float] = {}  # who waits, in the order of its due time
+        self._protected: dict[int, float] = {}  # who was overdue and runs
+        self._last_s = -math.inf
 
     def decide(self, state: State) -> Decision:
         """Answer as the policy does, but the overdue first."""
-        for i in state.left:
-            self._since.pop(i, None)
-        for i in state.joined:
-            if state.is_waiting(i):
-                self._since.setdefault(i, state.now_s)
+        self._update(state)
+        self._last_s = state.now_s
         decision = self.policy.decide(state)
-        overdue = []
-        for i, since in self._since.items():
-            if state.now_s - since <= self.max_wait_s:
+        soonest_s = next(iter(self._due_s.values()), math.inf)
+        if soonest_s <= state.now_s:
+            decision = replace(_without_evictions(decision), start=self._overdue(state))
+        elif not self._protected.keys().isdisjoint(decision.evict):
+            # Without this one the others might go for nothing.
+            decision = _without_evictions(decision)
+        if decision.wake_s is not None:
+            decision = replace(decision, wake_s=min(decision.wake_s, soonest_s))
+        return self._protected_first(state, decision)
+
+    def _update(self, state: State) -> None:
+        """Keep who waits since when, and who of the overdue runs."""
+        if not (state.joined or state.left or self._protected):
+            return
+        for i in state.left:
+            due_s = self._due_s.pop(i, math.inf)
+            if due_s <= self._last_s:
+                self._protected[i] = due_s
+        back: dict[int, float] = {}
+        for i in state.joined:
+            due_s = self._protected.pop(i, math.inf)
+            if not state.is_waiting(i):
+                continue
+            if state.requests.preemptions[i] > 0 and due_s < math.inf:
+                back[i] = due_s
+            else:
+                self._due_s.setdefault(i, state.now_s + self.max_wait_s)
+        if back:
+            both = {**self._due_s, **back}
+            self._due_s = dict(sorted(both.items(), key=lambda item: item[1]))
+        if not state.quiet:
+            running = set(state.running.tolist())
+            self._protected = {
+                i: due_s for i, due_s in self._protected.items() if i in running
+            }
+
+    def _overdue(self, state: State) -> list[int]:
+        """Who is overdue, as many as the engine may have room for."""
+        places = state.rules.seqs_cap - len(state.running)
+        overdue: list[int] = []
+        for i, due_s in self._due_s.items():
+            if due_s > state.now_s or len(overdue) >= min(places, state.free_blocks):
                 break
             overdue.append(i)
-        return replace(decision, start=overdue) if overdue else decision
+        return overdue
+
+    def _protected_first(self, state: State, decision: Decision) -> Decision:
+        """Serve the protected first, the longest overdue before the others."""
+        if not self._protected:
+            return decision
+        running = [i for i in state.running.tolist() if i not in decision.evict]
+        wanted = running if decision.order is None else decision.order
+        first = sorted(self._protected, key=self._protected.__getitem__)
+        order = first + [i for i in wanted if i not in self._protected]
+        return replace(decision, order=None if order == running else order)
+
+
+def _without_evictions(decision: Decision) -> Decision:
+    """Let all go on that run."""
+    if not decision.evict:
+        return decision
+    order = decision.order
+    if order is not None:
+        order = [*order, *decision.evict]
+    return replace(decision, evict=(), order=order)

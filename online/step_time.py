@@ -37,6 +37,11 @@ class StepTime:
         if not self.constant_s > 0:
             raise ValueError("constant_s = 0 but an empty step takes some time too.")
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether every step takes equally long, whatever is done in it."""
+        return not (self.prefill_token_s or self.running_s or self.kv_token_s)
+
     def seconds(self, prefill_tokens: int, decoding: int, kv_tokens: int) -> float:
         """Duration of a step."""
         return (

@@ -1,5 +1,31 @@
 """The policies; importing this package registers them."""
 
-from online.policies import listed, planned
+from online.policies import (
+    aged,
+    distboost,
+    hrrn,
+    las,
+    listed,
+    mlfq,
+    one_bit,
+    pars,
+    planned,
+    sorted_f,
+    srpt,
+    uniboost,
+)
 
-__all__ = ["listed", "planned"]
+__all__ = [
+    "aged",
+    "distboost",
+    "hrrn",
+    "las",
+    "listed",
+    "mlfq",
+    "one_bit",
+    "pars",
+    "planned",
+    "sorted_f",
+    "srpt",
+    "uniboost",
+]

@@ -63,9 +63,18 @@ def _prefill_ready(left: int, first: int, cap: int, end: Ints, count: int) -> in
 
 
 @kernel
+def _to_make(prefill: int, predicted: int, made: int, slots: int) -> int:
+    """Tokens that a request is yet to make: at least 1, and none beyond the cache.
+
+    One that could not run alone is never let in, so that a longer prediction is wrong.
+    """
+    return max(min(predicted, slots + 1 - prefill) - made, 1)
+
+
+@kernel
 def forecast_running(
     prefill: Ints, predicted: Ints, made: Ints, computed: Ints, running: Ints,
-    cap: int, tokens: Ints, ready: Ints, end: Ints,
+    slots: int, cap: int, tokens: Ints, ready: Ints, end: Ints,
 ) -> int:  # fmt: skip
     """Fill in what each running request is forecast to do; return a step's tokens left.
 
@@ -78,7 +87,7 @@ def forecast_running(
         i = running[m]
         tokens[m] = prefill[i] + made[i]
         ready[m] = 1
-        end[m] = max(predicted[i] - made[i], 1)
+        end[m] = _to_make(prefill[i], predicted[i], made[i], slots)
         left_now -= min(left_now, tokens[m] - computed[i])
     previous = 1
     for m in range(count):
@@ -191,8 +200,9 @@ def look_ahead(
     ready = np.empty(room, dtype=np.int64)
     end = np.empty(room, dtype=np.int64)
     used = np.empty(room, dtype=np.int64)
+    slots = num_blocks * size - extra
     left_now = forecast_running(
-        prefill, predicted, made, computed, running, cap, tokens, ready, end
+        prefill, predicted, made, computed, running, slots, cap, tokens, ready, end
     )
     by_end = np.argsort(end[:count])
     tokens[:count] = tokens[:count][by_end]
@@ -206,7 +216,7 @@ def look_ahead(
             wait[c] = 1
             continue
         own_tokens = prefill[i] + made[i]
-        own_left = max(predicted[i] - made[i], 1)
+        own_left = _to_make(prefill[i], predicted[i], made[i], slots)
         own_ready = 1
         if own_tokens > left_now:
             if not chunked:

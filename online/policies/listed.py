@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from online.policies import ranks
+from online.policies.lengths import Lengths, Told
 from online.policies.look_ahead import LookAhead
 from online.policies.queue import Rank, RankedQueue
 from online.policy import register_policy
@@ -39,10 +40,16 @@ class ListPolicy:
         the predicted lengths.
     backfill : int
         How many requests that do not fit look-ahead may pass over.
+    lengths : Lengths, optional
+        Answer lengths that look-ahead reckons with; as they were told if left out.
     """
 
     def __init__(
-        self, queue: Queue, admission: Admission = "look-ahead", backfill: int = 0
+        self,
+        queue: Queue,
+        admission: Admission = "look-ahead",
+        backfill: int = 0,
+        lengths: Lengths | None = None,
     ) -> None:
         if admission not in ("engine", "look-ahead"):
             raise ValueError(
@@ -50,11 +57,13 @@ class ListPolicy:
             )
         self.queue = queue
         self.backfill = backfill
+        self.lengths = lengths or Told()
         self.look = LookAhead(backfill) if admission == "look-ahead" else None
         self._ran: frozenset[int] = frozenset()
 
     def decide(self, state: State) -> Decision:
         """Start the head of the queue."""
+        self.lengths.update(state)
         self.queue.update(state)
         if self.look is None:
             start = fitting_head(state, self.queue)
@@ -74,7 +83,7 @@ class ListPolicy:
         while True:
             # Most often one or two can start: look at more only when all do.
             head = self.queue.head(room + 4)
-            start = look.admit(state, head)
+            start = look.admit(state, head, self.lengths.by_id)
             if len(head) < room + 4 or len(start) + self.backfill < len(head):
                 break
             room *= 4
@@ -85,10 +94,11 @@ class ListPolicy:
         if state.quiet:
             return False
         running = frozenset(state.running.tolist())
-        gone = self._ran - running
+        # Who started may have left in the same step.
+        gone = self._ran.union(state.left) - running
         self._ran = running
-        made, predicted = state.requests.made, state.requests.predicted
-        return any(made[i] < predicted[i] for i in gone)
+        made, lengths = state.requests.made, self.lengths.by_id
+        return any(made[i] < lengths[i] for i in gone)
 
 
 def fitting_head(state: State, queue: Queue) -> list[int]:

@@ -11,6 +11,8 @@ from online.policies.forecast_kernels import look_ahead
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from online.state import State
 
 
@@ -18,7 +20,7 @@ class LookAhead:
     """Tells which of a list of requests can start now, in the list's order.
 
     A request starts if the schedule stays feasible in every coming step by the
-    predicted lengths, block by block; at most `backfill` requests that do not fit may
+    lengths it is told, block by block; at most `backfill` requests that do not fit may
     be passed over. With right lengths nothing is ever preempted.
 
     Parameters
@@ -32,7 +34,9 @@ class LookAhead:
         self.backfill = backfill
         self.not_before: dict[int, int] = {}
 
-    def admit(self, state: State, head: Sequence[int]) -> list[int]:
+    def admit(
+        self, state: State, head: Sequence[int], lengths: NDArray[np.int64]
+    ) -> list[int]:
         """Choose who starts.
 
         Parameters
@@ -40,13 +44,15 @@ class LookAhead:
         head : sequence of int
             The first requests of the list, or all of them. When every one of them
             starts, there may be room for more.
+        lengths : int64 array
+            Answer length to reckon with, by id of all requests.
         """
         candidates = np.array(head, dtype=np.int64)
         started = np.empty(len(head), dtype=np.int64)
         wait = np.zeros(len(head), dtype=np.int64)
         rules, requests = state.rules, state.requests
         count = look_ahead(
-            requests.prefill, requests.predicted, requests.made, requests.computed,
+            requests.prefill, lengths, requests.made, requests.computed,
             state.running, candidates, self.backfill,
             rules.block_size, rules.num_blocks, rules.extra_slots, rules.seqs_cap,
             rules.tokens_cap, rules.chunked_prefill, started, wait,

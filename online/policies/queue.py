@@ -41,6 +41,10 @@ class RankedQueue:
         """Return the first `count` ids."""
         return [key[2] for key in self._sorted[:count]]
 
+    def with_ranks(self) -> Iterator[tuple[float, float, int]]:
+        """Go through (rank, arrival, id), first to start first."""
+        return iter(self._sorted)
+
     def update(self, state: State) -> None:
         """Apply what joined and left since the last decision."""
         for i in state.left:
@@ -51,9 +55,19 @@ class RankedQueue:
             return
         # Who came and went in between, or came twice, is looked up in what waits now.
         ids = [i for i in dict.fromkeys(state.joined) if state.is_waiting(i)]
+        for key in self._rank_all(state, ids):
+            self._key[key[2]] = key
+            insort(self._sorted, key)
+
+    def rank_again(self, state: State) -> None:
+        """Sort all that wait anew, after the rank itself has changed."""
+        self._sorted = sorted(self._rank_all(state, list(self._key)))
+        self._key = {key[2]: key for key in self._sorted}
+
+    def _rank_all(
+        self, state: State, ids: list[int]
+    ) -> Iterator[tuple[float, float, int]]:
         many = np.array(ids, dtype=np.int64)
         ranks = self._rank(state.requests, many).tolist()
         arrivals = state.requests.arrival_s[many].tolist()
-        for key in zip(ranks, arrivals, ids, strict=True):
-            self._key[key[2]] = key
-            insort(self._sorted, key)
+        return zip(ranks, arrivals, ids, strict=True)

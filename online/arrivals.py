@@ -1,0 +1,200 @@
+"""When requests come: recorded times sped up, or drawn, by name.
+
+Every kind but "trace" and "at-once" needs a rate. A kind is a function of the trace,
+the rate and a random generator, with options of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.arrays import checked_int
+from sortedf.registry import lookup, register
+from sortedf.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Draw = Callable[..., Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalKind:
+    """A way in which requests come.
+
+    Attributes
+    ----------
+    draw : callable
+        `draw(trace, rate, rng, **options)` gives arrivals in seconds, by request.
+    about : str
+    needs_rate : bool
+    """
+
+    draw: Draw
+    about: str
+    needs_rate: bool
+
+
+ARRIVALS: dict[str, ArrivalKind] = {}
+"""Every kind of arrivals by name."""
+
+
+def _register(
+    name: str, about: str, *, needs_rate: bool = True
+) -> Callable[[Draw], Draw]:
+    def add(draw: Draw) -> Draw:
+        register(ARRIVALS, "kind of arrivals", name)(
+            ArrivalKind(draw, about, needs_rate)
+        )
+        return draw
+
+    return add
+
+
+def arrive(
+    trace: Trace, kind: str, *, rate: float | None = None, seed: int = 0, **options: Any
+) -> Trace:
+    """Give a trace other arrival times; requests keep their order and lengths.
+
+    Parameters
+    ----------
+    trace : Trace
+    kind : str
+        A name in `ARRIVALS`.
+    rate : float, optional
+        Requests per second on average, over the time from the first to the last.
+        Not needed by "at-once", nor by "trace", which keeps the recorded times then.
+    seed : int
+        Same seed, same arrivals.
+    **options
+        Options of that kind; an unknown one is refused with the list of known ones.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range; the message says what is allowed.
+
+    Examples
+    --------
+    >>> trace = Trace([5, 6, 1], [3, 2, 1])
+    >>> arrive(trace, "batches", rate=2.0, size=2).arrival_s.tolist()
+    [0.0, 0.0, 1.0]
+    """
+    found = lookup(ARRIVALS, "kind of arrivals", kind)
+    seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
+    if rate is None and found.needs_rate:
+        raise ValueError(f"arrivals {kind!r} need a rate, in requests per second.")
+    if rate is not None:
+        _check_positive("rate", rate)
+    known = list(inspect.signature(found.draw).parameters)[3:]
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"arrivals {kind!r} have no option {option!r}; their options: "
+                f"{', '.join(known) or 'none'}."
+            )
+    times = found.draw(trace, rate, np.random.default_rng(seed), **options)
+    return Trace(
+        trace.prefill, trace.decode, times, trace.row, trace.source, trace.name
+    )
+
+
+def default_kind(trace: Trace, *, has_rate: bool) -> str:
+    """Take recorded times where there are any; else Poisson, or all at once."""
+    if trace.arrival_s.any():
+        return "trace"
+    return "poisson" if has_rate else "at-once"
+
+
+def mean_rate(trace: Trace) -> float:
+    """Count requests per second from the first arrival to the last.
+
+    Raises
+    ------
+    ValueError
+        If all arrive at once.
+    """
+    last = float(trace.arrival_s.max())
+    if not last:
+        raise ValueError(
+            f"{trace.name or 'the trace'} has no arrival times; choose other arrivals "
+            "than 'trace', such as 'poisson'."
+        )
+    return trace.num_requests / last
+
+
+@_register("trace", "recorded times, sped up to the rate", needs_rate=False)
+def _replay(trace: Trace, rate: float | None, rng: np.random.Generator) -> Floats:
+    own = mean_rate(trace)
+    return trace.arrival_s * (1.0 if rate is None else own / rate)
+
+
+@_register("poisson", "independent arrivals")
+def _poisson(trace: Trace, rate: float, rng: np.random.Generator) -> Floats:
+    return _summed(rng.exponential(1 / rate, trace.num_requests))
+
+
+@_register("gamma", "bursts: gaps from a Gamma distribution")
+def _gamma(
+    trace: Trace, rate: float, rng: np.random.Generator, cv: float = 4.0
+) -> Floats:
+    """Draw gaps with coefficient of variation `cv`; 1 is Poisson, 0 a regular beat."""
+    _check_positive("cv", cv)
+    shape = 1 / cv**2
+    return _summed(rng.gamma(shape, 1 / (shape * rate), trace.num_requests))
+
+
+@_register("on-off", "Poisson arrivals in some periods, none in others")
+def _on_off(
+    trace: Trace,
+    rate: float,
+    rng: np.random.Generator,
+    on_s: float = 30.0,
+    off_s: float = 30.0,
+) -> Floats:
+    """Alternate between periods of exponential length, of means `on_s` and `off_s`.
+
+    While it is on, requests come at `rate * (on_s + off_s) / on_s`.
+    """
+    _check_positive("on_s", on_s)
+    _check_positive("off_s", off_s)
+    n = trace.num_requests
+    # On a clock that stands still while it is off, arrivals are Poisson.
+    times = _summed(rng.exponential(on_s / (on_s + off_s) / rate, n))
+    ends = np.cumsum(rng.exponential(on_s, math.ceil(times[-1] / on_s) * 2 + 20))
+    while ends[-1] < times[-1]:
+        ends = np.append(ends, ends[-1] + rng.exponential(on_s))
+    pauses = np.cumsum(rng.exponential(off_s, len(ends)))
+    period = np.searchsorted(ends, times, side="right")
+    return np.asarray(times + np.concatenate([[0.0], pauses])[period])
+
+
+@_register("at-once", "a backlog: all at the start", needs_rate=False)
+def _at_once(trace: Trace, rate: float | None, rng: np.random.Generator) -> Floats:
+    return np.zeros(trace.num_requests)
+
+
+@_register("batches", "so many at a time, at regular intervals")
+def _batches(
+    trace: Trace, rate: float, rng: np.random.Generator, size: int = 2000
+) -> Floats:
+    size = checked_int("size", size, minimum=1, maximum=2**31 - 1)
+    return np.asarray(np.arange(trace.num_requests) // size * (size / rate))
+
+
+def _summed(gaps: Floats) -> Floats:
+    """Arrivals with these gaps after each; the first comes at 0."""
+    return np.concatenate([[0.0], np.cumsum(gaps[:-1])])
+
+
+def _check_positive(name: str, value: float) -> None:
+    if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} = {value} but must be a number above 0.")

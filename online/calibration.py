@@ -1,0 +1,147 @@
+"""Fits a step-time model to the steps that an engine was seen to take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.log_file import LogError, columns, read_rows
+from online.step_time import StepTime
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+COUNTS = ("prefill_tokens", "decode_tokens", "kv_tokens")
+"""What a step's duration is explained by, beside a constant."""
+
+LEAST_CONSTANT_S = 1e-9
+"""A model's constant is above 0; where the fit says 0 it becomes this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepSamples:
+    """Observed steps.
+
+    Attributes
+    ----------
+    duration_s : float64 array, shape (k,)
+    counts : float64 array, shape (k, 3)
+        Prompt tokens, decoding requests, tokens of KV.
+    """
+
+    duration_s: Floats
+    counts: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A fitted model, and how well it explains the steps.
+
+    Attributes
+    ----------
+    step_time : StepTime
+    num_steps : int
+    r_squared : float
+        Share of the variance that the model explains.
+    residual_s : dict of str to float
+        Quantiles of |observed - modelled|, in seconds: p50, p90, p99, max.
+    """
+
+    step_time: StepTime
+    num_steps: int
+    r_squared: float
+    residual_s: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Model and fit side by side, as the file has them."""
+        return {
+            **asdict(self.step_time),
+            "num_steps": self.num_steps,
+            "r_squared": self.r_squared,
+            "residual_s": self.residual_s,
+        }
+
+
+def read_samples(path: str | PathLike[str]) -> StepSamples:
+    """Read observed steps from a log.
+
+    Each line is a JSON object with `prefill_tokens`, `decode_tokens`, `kv_tokens` and
+    `duration_s`, or with `begin_s` and `end_s` in its place. Lines of another `kind`
+    than "step" are passed over, so that a run's log can be given as it is. A file of
+    one object with a list for each of these names is read as well.
+
+    Raises
+    ------
+    LogError
+        If the file cannot be read; the message names file and line.
+    """
+    rows = [row for row in read_rows(path) if row[1].get("kind", "step") == "step"]
+    if len(rows) == 1 and isinstance(rows[0][1].get("prefill_tokens"), list):
+        rows = _unfold(path, rows[0][1])
+    if not rows:
+        raise LogError(f"{path} has no steps.")
+    table = columns(path, rows, COUNTS)
+    if "duration_s" in rows[0][1]:
+        duration = columns(path, rows, ["duration_s"])["duration_s"]
+    else:
+        clock = columns(path, rows, ["begin_s", "end_s"])
+        duration = clock["end_s"] - clock["begin_s"]
+    counts = np.stack([table[name] for name in COUNTS], axis=1).astype(np.float64)
+    return StepSamples(duration.astype(np.float64), counts)
+
+
+def calibrate(samples: StepSamples) -> Calibration:
+    """Fit the four terms of a step's duration by non-negative least squares.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer steps than terms, or a duration is not above 0.
+    """
+    from scipy.optimize import nnls  # not at the top: slow to import
+
+    seen = samples.duration_s
+    if len(seen) < 4:
+        raise ValueError(f"{len(seen)} steps are too few to fit four terms.")
+    if not (np.isfinite(seen).all() and (seen > 0).all()):
+        k = int(np.argmin(np.where(np.isfinite(seen), seen, -np.inf)))
+        raise ValueError(f"step {k + 1} took {seen[k]:g} s but must take above 0.")
+    terms = np.column_stack([np.ones(len(seen)), samples.counts])
+    # Columns of equal size: KV tokens are a million times as many as steps.
+    scale = np.maximum(terms.max(axis=0), 1.0)
+    weights, _ = nnls(terms / scale, seen)
+    constant, *per_count = (weights / scale).tolist()
+    step_time = StepTime(max(constant, LEAST_CONSTANT_S), *per_count)
+    residual = np.abs(seen - terms @ (weights / scale))
+    spread = float(((seen - seen.mean()) ** 2).sum())
+    unexplained = float((residual**2).sum())
+    p50, p90, p99 = np.quantile(residual, [0.5, 0.9, 0.99]).tolist()
+    return Calibration(
+        step_time,
+        len(seen),
+        1 - unexplained / spread if spread else 1.0,
+        {"p50": p50, "p90": p90, "p99": p99, "max": float(residual.max())},
+    )
+
+
+def _unfold(
+    path: str | PathLike[str], table: dict[str, Any]
+) -> list[tuple[int, dict[str, Any]]]:
+    lists = {name: values for name, values in table.items() if isinstance(values, list)}
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) != 1:
+        raise LogError(
+            f"{path} has lists of unequal length: {json.dumps(lengths)}; each needs "
+            "one entry per step."
+        )
+    return [
+        (k, dict(zip(lists, values, strict=True)))
+        for k, values in enumerate(zip(*lists.values(), strict=True), start=1)
+    ]

@@ -1,0 +1,101 @@
+"""How well anybody could have done who knew all arrivals and lengths beforehand.
+
+The bounds of `sortedf.bound` are for steps of equal length and for a KV usage of
+`s + j` tokens in the step of token `j`. Three things carry them over to a run.
+
+- The engine's rules charge `s + j - 1` tokens: prompts are shortened by one token. A
+  prompt of one token cannot be, so there the first token is left out instead.
+- Arrivals between two steps: each step is moved to the integer at or before its end.
+  Steps stay apart and in order, so a run of arrivals `a` becomes one of arrivals
+  `floor(a)`, whose total latency is at most that of the run plus the sum of
+  `a - floor(a)`.
+- Preemption: let `t_1 < ... < t_o = C` be the steps of a request's tokens, those that
+  count. As `t_j <= C - (o - j)`, the volume-weighted middle of these steps lies at
+  least `o - e` before `C` (`e` as in `sortedf.bounds.fluid`), and they use at most `M`
+  KV with all others. That is all that the fluid bound needs, so it holds for runs with
+  preemption. The other bounds need tokens in consecutive steps and are taken only for
+  runs in which every answer was made without a pause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.bounds import bound
+from sortedf.engine_model import EngineModel
+from sortedf.instance import Instance
+
+if TYPE_CHECKING:
+    from online.rules import StepRules
+    from online.run_log import RunLog
+    from online.step_time import StepTime
+
+
+@dataclass(frozen=True, slots=True)
+class HindsightBound:
+    """A lower bound on the total latency of a run's completed requests.
+
+    Attributes
+    ----------
+    total_s : float, optional
+        In seconds (steps where a step is 1); None if there is no bound.
+    method : str
+        The bound that it comes from, or why there is none.
+    """
+
+    total_s: float | None
+    method: str
+
+
+def hindsight_bound(
+    log: RunLog, rules: StepRules, step_time: StepTime, method: str = "fluid"
+) -> HindsightBound:
+    """Bound the total latency of a run from below.
+
+    Parameters
+    ----------
+    log : RunLog
+    rules : StepRules
+    step_time : StepTime
+    method : str
+        A name in `sortedf.BOUNDS`, "auto", or "none". Where answers were interrupted
+        "fluid" is taken, whatever was asked for.
+    """
+    if method == "none":
+        return HindsightBound(None, "none")
+    if not step_time.is_constant:
+        return HindsightBound(None, "inapplicable: steps differ in length")
+    if len(log.pauses):
+        method = "fluid"
+    arrival = log.arrival_s / step_time.constant_s
+    floor = np.floor(arrival)
+    done = log.completed
+    steps, method = _bound_in_steps(log, floor.astype(np.int64), rules, method)
+    steps -= float((arrival - floor)[done].sum())
+    return HindsightBound(steps * step_time.constant_s, method)
+
+
+def _bound_in_steps(
+    log: RunLog, arrival: np.ndarray, rules: StepRules, method: str
+) -> tuple[float, str]:
+    done = log.completed
+    prefill, decode, arrival = log.prefill[done], log.decode[done], arrival[done]
+    shorter = 1 - rules.extra_slots
+    is_one = (prefill == 1) & (shorter == 1)
+    prefill = np.maximum(prefill - shorter, 1)
+    decode = decode - is_one
+    # One token from a prompt of one token: a step in which nothing is charged.
+    some = decode > 0
+    instance = Instance(
+        prefill[some],
+        decode[some],
+        rules.kv_budget,
+        arrival[some],
+        EngineModel(block_size=rules.block_size),
+    )
+    found = bound(instance, method)
+    # A request whose first token was left out may start a step after its arrival.
+    return found.value + float((~some).sum()), found.method

@@ -1,0 +1,94 @@
+"""What is true of every run, checked from its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from online.rules import StepRules
+    from online.run_log import RunLog
+
+
+class BrokenRunError(RuntimeError):
+    """A log contradicts itself or the engine's rules: a defect of this package."""
+
+
+def check_log(log: RunLog, rules: StepRules) -> None:
+    """Raise BrokenRunError unless a run kept every invariant.
+
+    Nothing is lost, the clock goes forward, the caps of a step are kept, and tokens
+    and KV are conserved.
+    """
+    _check_requests(log)
+    _check_steps(log, rules)
+    _check_tokens(log, rules)
+    _check_kv(log)
+
+
+def _demand(holds: object, what: str) -> None:
+    if not holds:
+        raise BrokenRunError(f"a run broke an invariant: {what}.")
+
+
+def _check_requests(log: RunLog) -> None:
+    refused = np.zeros(len(log.decode), dtype=bool)
+    refused[list(log.refused)] = True
+    _demand((refused != log.completed).all(), "each request is completed or refused")
+    done = log.completed
+    start, first = log.start_step[done], log.first_token_step[done]
+    in_order = (start > 0) & (start <= first) & (first <= log.completion_step[done])
+    _demand(in_order.all(), "start, first and last token are in this order")
+    enough = log.completion_step[done] - first >= log.decode[done] - 1
+    _demand(enough.all(), "a step makes at most one token of a request")
+    late = log.start_s[done] >= log.arrival_s[done]
+    _demand(late.all(), "nothing starts before it arrives")
+
+
+def _check_steps(log: RunLog, rules: StepRules) -> None:
+    steps = log.steps
+    _demand((steps.end_s > steps.begin_s).all(), "each step takes time")
+    forward = steps.begin_s[1:] >= steps.end_s[:-1]
+    _demand(forward.all(), "a step begins when the one before has ended")
+    processed = steps.prefill_tokens + steps.decode_tokens
+    _demand((processed <= rules.tokens_cap).all(), "a step keeps its token budget")
+    _demand((processed >= steps.num_running).all(), "who is scheduled has a token")
+    _demand((steps.made_tokens <= steps.num_running).all(), "who makes one runs")
+    _demand((steps.num_running <= rules.seqs_cap).all(), "max_num_seqs is kept")
+    _demand((steps.used_blocks <= rules.num_blocks).all(), "the KV budget is kept")
+    held = steps.used_blocks * rules.block_size
+    _demand((steps.kv_tokens <= held).all(), "KV lies in blocks")
+
+
+def _check_tokens(log: RunLog, rules: StepRules) -> None:
+    done = log.completed
+    made, wanted = int(log.steps.made_tokens.sum()), int(log.decode[done].sum())
+    if rules.eviction == "recompute":
+        _demand(made == wanted, f"{wanted} tokens are wanted, {made} were made")
+    _demand(made >= wanted, f"{wanted} tokens are wanted, only {made} were made")
+    processed = int((log.steps.prefill_tokens + log.steps.decode_tokens).sum())
+    once = int((log.prefill + log.decode - 1)[done].sum())
+    again = int(log.recomputed_tokens.sum())
+    _demand(
+        processed == once + again,
+        f"{once} tokens and {again} again make {once + again}, not {processed}",
+    )
+
+
+def _check_kv(log: RunLog) -> None:
+    """KV grows by what is processed, and goes with who is done or loses it."""
+    steps = log.steps
+    done = log.completed
+    freed = np.zeros(log.num_steps + 1, dtype=np.int64)
+    held_last = (log.prefill + log.decode - 1)[done]
+    np.add.at(freed, log.completion_step[done], held_last)  # gone in the next step
+    grown = steps.prefill_tokens + steps.decode_tokens - freed[:-1]
+    lost = grown - np.diff(steps.kv_tokens, prepend=0)
+    calm = (steps.preemptions + steps.evictions) == 0
+    _demand((lost[calm] == 0).all(), "KV is conserved while nobody loses it")
+    _demand((lost >= 0).all(), "KV does not come from nowhere")
+    _demand(
+        lost.sum() == log.recomputed_tokens.sum(),
+        "the KV that was lost is what was computed again",
+    )

@@ -1,0 +1,61 @@
+"""Offered load: how much work comes, over how much an engine can do.
+
+For requests `i` with prompts `s` and answers `o`, an engine with budget `M` needs at
+least
+
+    N = max(sum v / M, sum (s + o - 1) / max_batched_tokens, sum o / max_num_seqs)
+
+steps, with `v = s o + o (o - 1) / 2` the KV that a request holds, summed over its steps
+(plus `o` where the token just made counts as well), and so is busy for at least
+
+    W = constant * N + prefill_token * sum s + running * sum (o - 1) + kv_token * sum v
+
+seconds. The load is `W` over the time in which the requests arrive. In unit steps with
+no caps that is `sum v / (M * duration)`, the fluid model's load: at 1.0 a schedule that
+always filled the cache to its last token would just keep up, so that real schedules are
+overloaded somewhat below it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from online.rules import StepRules
+    from online.step_time import StepTime
+    from sortedf.traces.trace import Trace
+
+
+def busy_s(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
+    """Least seconds, `W`, that an engine is busy with a trace."""
+    s, o = trace.prefill.astype(np.float64), trace.decode.astype(np.float64)
+    kv = float((s * o + o * (o - 1) / 2 + rules.extra_slots * o).sum())
+    tokens = float((s + o - 1).sum())
+    steps = max(
+        kv / (rules.num_blocks * rules.block_size),
+        tokens / rules.tokens_cap,
+        float(o.sum()) / rules.seqs_cap,
+    )
+    return (
+        step_time.constant_s * steps
+        + step_time.prefill_token_s * float(s.sum())
+        + step_time.running_s * float((o - 1).sum())
+        + step_time.kv_token_s * kv
+    )
+
+
+def rate_of_load(
+    load: float, trace: Trace, rules: StepRules, step_time: StepTime
+) -> float:
+    """Find the requests per second at which a trace offers the given load."""
+    if not 0 < load < np.inf:
+        raise ValueError(f"load = {load} but must be a number above 0.")
+    return load * trace.num_requests / busy_s(trace, rules, step_time)
+
+
+def offered_load(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
+    """Load of a trace with the arrivals that it has; infinite for a backlog."""
+    last = float(trace.arrival_s.max())
+    return busy_s(trace, rules, step_time) / last if last else np.inf

@@ -1,0 +1,170 @@
+"""A run's log as a file: one JSON object a line, whichever engine ran.
+
+The first line says what it is; then come the requests, the steps and the pauses, each
+line with its `kind`. A step may carry `duration_s`, the seconds that an engine was seen
+to take, beside the clock that the run went by. Names that end in .gz are compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.run_log import RunLog, StepTable
+from sortedf.atomic import atomic_path
+from sortedf.errors import SortedfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Column = NDArray[Any]
+    """Of floats where the name ends in _s, else of integers."""
+
+FORMAT = 1
+
+REQUEST_COLUMNS = (
+    "prefill", "decode", "arrival_s", "start_step", "first_token_step",
+    "completion_step", "preemptions", "recomputed_tokens",
+)  # fmt: skip
+STEP_COLUMNS = tuple(field.name for field in fields(StepTable))
+PAUSE_COLUMNS = ("request", "after_step", "step")
+
+
+class LogError(SortedfError, ValueError):
+    """A log file cannot be read; the message names file and line."""
+
+
+def write_log(
+    log: RunLog, path: str | PathLike[str], *, duration_s: ArrayLike | None = None
+) -> None:
+    """Write a log, whole or not at all.
+
+    Parameters
+    ----------
+    log : RunLog
+    path : path
+    duration_s : array_like of float, shape (num_steps,), optional
+        Seconds that each step was seen to take; `sortedf calibrate` reads them.
+    """
+    steps = {name: getattr(log.steps, name) for name in STEP_COLUMNS}
+    if duration_s is not None:
+        steps["duration_s"] = np.asarray(duration_s, dtype=np.float64)
+    requests = {name: getattr(log, name) for name in REQUEST_COLUMNS}
+    pauses = dict(zip(PAUSE_COLUMNS, log.pauses.T, strict=True))
+    head = {"kind": "run", "format": FORMAT, "refused": log.refused}
+    with atomic_path(path) as unfinished:
+        text = "".join(
+            f"{json.dumps(row)}\n"
+            for row in (
+                head,
+                *_rows("request", requests),
+                *_rows("step", steps),
+                *_rows("pause", pauses),
+            )
+        ).encode()
+        if str(path).endswith(".gz"):
+            text = gzip.compress(text, mtime=0)  # the same bytes for the same run
+        unfinished.write_bytes(text)
+
+
+def read_log(path: str | PathLike[str]) -> RunLog:
+    """Read a log back.
+
+    Raises
+    ------
+    LogError
+        If the file cannot be read or is something else; the message says where.
+    """
+    rows = list(read_rows(path))
+    if not rows or rows[0][1].get("kind") != "run":
+        raise LogError(f'{path} is no run\'s log: its first line has no kind "run".')
+    head = rows[0][1]
+    if head.get("format") != FORMAT:
+        raise LogError(f"{path} has format {head.get('format')!r}, not {FORMAT}.")
+    requests: dict[str, Any] = columns(path, _of_kind("request", rows), REQUEST_COLUMNS)
+    pauses = columns(path, _of_kind("pause", rows), PAUSE_COLUMNS)
+    steps: dict[str, Any] = columns(path, _of_kind("step", rows), STEP_COLUMNS)
+    return RunLog(
+        **requests,
+        pauses=np.stack([pauses[name] for name in PAUSE_COLUMNS], axis=1),
+        steps=StepTable(**steps),
+        refused={int(i): str(why) for i, why in head.get("refused", {}).items()},
+    )
+
+
+def read_rows(path: str | PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of each line of a file of JSON objects."""
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise LogError(f"{path} line {number} is no JSON: {error}.") from None
+        if not isinstance(row, dict):
+            raise LogError(f"{path} line {number} is no JSON object.")
+        yield number, row
+
+
+def columns(
+    path: str | PathLike[str],
+    rows: Iterable[tuple[int, dict[str, Any]]],
+    names: Iterable[str],
+) -> dict[str, Column]:
+    """Turn rows into one array per name; seconds are floats, all else integers."""
+    rows = list(rows)
+    found: dict[str, Column] = {}
+    for name in names:
+        is_float = name.endswith("_s")
+        values = [_number(path, number, row, name, is_float) for number, row in rows]
+        found[name] = np.array(values, dtype=np.float64 if is_float else np.int64)
+    return found
+
+
+def _number(
+    path: str | PathLike[str],
+    number: int,
+    row: dict[str, Any],
+    name: str,
+    is_float: bool,
+) -> float:
+    value = row.get(name)
+    allowed = int | float if is_float else int
+    if isinstance(value, bool) or not isinstance(value, allowed):
+        raise LogError(
+            f"{path} line {number}: {name} is {json.dumps(value)} but must be "
+            f"{'a number' if is_float else 'an integer'}."
+        )
+    return value
+
+
+def _rows(kind: str, table: Mapping[str, Column]) -> Iterator[dict[str, Any]]:
+    for values in zip(*(column.tolist() for column in table.values()), strict=True):
+        yield {"kind": kind, **dict(zip(table, values, strict=True))}
+
+
+def _of_kind(
+    kind: str, rows: list[tuple[int, dict[str, Any]]]
+) -> list[tuple[int, dict[str, Any]]]:
+    return [(number, row) for number, row in rows if row.get("kind") == kind]
+
+
+def _text(path: str | PathLike[str]) -> str:
+    try:
+        content = Path(path).read_bytes()
+        if content.startswith(b"\x1f\x8b"):
+            content = gzip.decompress(content)
+        return content.decode()
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LogError(f"{path} cannot be read: {reason}.") from None
+    except UnicodeDecodeError:
+        raise LogError(f"{path} is no text file.") from None

@@ -1,0 +1,218 @@
+"""What a run was like for those who waited: every figure from its log alone.
+
+Symbols: request `i` arrives at `a`, starts at `b`, makes its first token at `f` and its
+last, the `o`-th, at `c`. All times are in seconds (in steps, where a step is 1).
+
+- TTFT: `f - a`.
+- TTLT, the latency: `c - a`.
+- TPOT: `(c - f) / (o - 1)`, one figure for each request with two tokens or more.
+- TBT: the time from each token to the next, one figure for each token but the first.
+- Normalised latency: `(c - a) / o`.
+- Slowdown: `(c - a)` over the time that it would take alone in the engine.
+- Fairness: Jain's index `(sum x)^2 / (n sum x^2)` of `x = 1 / slowdown`, the speed at
+  which each request was served; 1 if all were slowed down alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.alone import alone_s
+from online.distribution import Distribution, Summary
+from online.hindsight import hindsight_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.rules import StepRules
+    from online.run_log import RunLog
+    from online.step_time import StepTime
+
+    Floats = NDArray[np.float64]
+
+
+def ttft_s(log: RunLog) -> Floats:
+    """Time to the first token of each request that is done."""
+    return np.asarray((log.first_token_s - log.arrival_s)[log.completed])
+
+
+def ttlt_s(log: RunLog) -> Floats:
+    """Time to the last token of each request that is done."""
+    return np.asarray((log.completion_s - log.arrival_s)[log.completed])
+
+
+def normalised_latency_s(log: RunLog) -> Floats:
+    """TTLT per token of the answer, of each request that is done."""
+    return np.asarray(ttlt_s(log) / log.decode[log.completed])
+
+
+def tpot_s(log: RunLog) -> Floats:
+    """Time per token after the first, of each request with two tokens or more."""
+    some = log.completed & (log.decode > 1)
+    spent = log.completion_s[some] - log.first_token_s[some]
+    return np.asarray(spent / (log.decode[some] - 1))
+
+
+def tbt(log: RunLog) -> Distribution:
+    """Distribution of the times between tokens.
+
+    In a step, each token follows one of the step before unless it is a request's first
+    or ends a pause, so that counts tell the whole distribution.
+    """
+    ends = log.steps.end_s
+    follow = log.steps.made_tokens.copy()
+    first = log.first_token_step[log.first_token_step > 0]
+    np.subtract.at(follow, first - 1, 1)
+    np.subtract.at(follow, log.pauses[:, 2] - 1, 1)
+    between = np.diff(ends, prepend=0.0)
+    pauses = ends[log.pauses[:, 2] - 1] - ends[log.pauses[:, 1] - 1]
+    return Distribution(
+        np.concatenate([between, pauses]),
+        np.concatenate([follow, np.ones(len(pauses), dtype=np.int64)]),
+    )
+
+
+def slowdown(log: RunLog, rules: StepRules, step_time: StepTime) -> Floats:
+    """TTLT over the time alone, of each request that is done; at least 1."""
+    done = log.completed
+    return np.asarray(
+        ttlt_s(log) / alone_s(log.prefill[done], log.decode[done], rules, step_time)
+    )
+
+
+def longest_wait_s(log: RunLog) -> float:
+    """Longest time that a request waited to start, or from one token to the next."""
+    queued = (log.start_s - log.arrival_s)[log.start_step > 0]
+    between = tbt(log).value[-1:]
+    return float(np.concatenate([[0.0], queued, between]).max())
+
+
+def jain(share: Floats) -> float:
+    """Jain's fairness index: 1 if all are equal, `1 / n` if one has everything."""
+    if not len(share):
+        return 1.0
+    return float(share.sum() ** 2 / (len(share) * (share**2).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The figures of one run.
+
+    Attributes
+    ----------
+    requests, completed, refused : int
+        How many came, made their last token, and could never run.
+    steps : int
+    mean_latency, total_latency, makespan : float
+        Of TTLT; and the time of the last token, from the first arrival.
+    ttft, tbt, tpot, ttlt, normalised_latency, slowdown : Summary, optional
+        None where there was nothing to observe.
+    throughput, requests_per_s : float
+        Tokens of answers, and requests done, over the makespan.
+    fairness : float
+    longest_wait : float
+    preemptions, evictions, recomputed_tokens : int
+        KV lost for want of room; KV taken by the policy; tokens computed again.
+    mean_kv_use : float
+        KV blocks in use over those there are, averaged over time.
+    lower_bound, gap : float, optional
+        Bound on the total latency in hindsight; relative distance from it.
+    bound_method : str
+        Where the bound comes from, or why there is none.
+    """
+
+    requests: int
+    completed: int
+    refused: int
+    steps: int
+    mean_latency: float
+    total_latency: float
+    makespan: float
+    ttft: Summary | None
+    tbt: Summary | None
+    tpot: Summary | None
+    ttlt: Summary | None
+    normalised_latency: Summary | None
+    slowdown: Summary | None
+    throughput: float
+    requests_per_s: float
+    fairness: float
+    longest_wait: float
+    preemptions: int
+    evictions: int
+    recomputed_tokens: int
+    mean_kv_use: float
+    lower_bound: float | None
+    gap: float | None
+    bound_method: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures as plain values, for JSON."""
+        return asdict(self)
+
+
+def measure(
+    log: RunLog, rules: StepRules, step_time: StepTime, *, bound: str = "none"
+) -> Metrics:
+    """Compute every figure of a run.
+
+    Parameters
+    ----------
+    log : RunLog
+    rules : StepRules
+        The engine's, for the time alone and the bound.
+    step_time : StepTime
+        The clock of the run.
+    bound : str
+        "none", "fluid", "dual", ...; see `online.hindsight`.
+
+    Raises
+    ------
+    ValueError
+        If no request was completed.
+    """
+    done = log.completed
+    if not done.any():
+        raise ValueError("there is nothing to measure: no request was completed.")
+    latency = ttlt_s(log)
+    total = float(latency.sum())
+    makespan = float(log.steps.end_s[-1] - log.arrival_s.min())
+    slowed = slowdown(log, rules, step_time)
+    found = hindsight_bound(log, rules, step_time, bound)
+    below = found.total_s
+    return Metrics(
+        requests=len(log.decode),
+        completed=int(done.sum()),
+        refused=len(log.refused),
+        steps=log.num_steps,
+        mean_latency=total / int(done.sum()),
+        total_latency=total,
+        makespan=makespan,
+        ttft=Distribution(ttft_s(log)).summary(),
+        tbt=tbt(log).summary(),
+        tpot=Distribution(tpot_s(log)).summary(),
+        ttlt=Distribution(latency).summary(),
+        normalised_latency=Distribution(normalised_latency_s(log)).summary(),
+        slowdown=Distribution(slowed).summary(),
+        throughput=float(log.decode[done].sum()) / makespan,
+        requests_per_s=int(done.sum()) / makespan,
+        fairness=jain(1 / slowed),
+        longest_wait=longest_wait_s(log),
+        preemptions=int(log.steps.preemptions.sum()),
+        evictions=int(log.steps.evictions.sum()),
+        recomputed_tokens=int(log.recomputed_tokens.sum()),
+        mean_kv_use=_mean_kv_use(log, rules),
+        lower_bound=below,
+        gap=None if below is None else (total - below) / below,
+        bound_method=found.method,
+    )
+
+
+def _mean_kv_use(log: RunLog, rules: StepRules) -> float:
+    steps = log.steps
+    duration = steps.end_s - steps.begin_s
+    span = steps.end_s[-1] - steps.begin_s[0]
+    return float(steps.used_blocks @ duration / span / rules.num_blocks)

@@ -1,0 +1,48 @@
+"""What the pictures share: a line per policy, and one legend beside the panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sortedf.plotting.completions import COLOURS, LINE_STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from online.sweep import Outcome
+
+
+def style(rank: int) -> dict[str, Any]:
+    """Colour and dashes of the policy that is named at this place."""
+    return {
+        "color": COLOURS[rank % len(COLOURS)],
+        "linestyle": LINE_STYLES[rank % len(LINE_STYLES)],
+        "linewidth": 1.6,
+    }
+
+
+def by_policy(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """Group outcomes by policy and options, in the order of the first of each."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(str(outcome.run.policy), []).append(outcome)
+    if not groups:
+        raise ValueError("nothing to plot: there are no runs.")
+    return groups
+
+
+def legend(figure: Figure, lines: dict[str, Line2D]) -> None:
+    """Name the policies once, beside all panels."""
+    listed = figure.legend(
+        list(lines.values()),
+        list(lines),
+        loc="outside right upper",
+        fontsize=9,
+        handlelength=3,
+        frameon=False,
+    )
+    for text in listed.get_texts():
+        text.set_parse_math(False)

@@ -1,0 +1,89 @@
+"""Smallest volume first with age: a short mean and a short tail, by one number."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.policies import ranks
+from online.policies.listed import Admission, ListPolicy
+from online.policies.queue import RankedQueue
+from online.policy import register_policy
+from online.rules import StepRules
+from online.step_time import UNIT_STEPS, StepTime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.requests import RequestView
+    from online.state import State
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+class DueQueue:
+    """Waiting requests by due date: arrival plus `patience` times their work.
+
+    The work of a request is how long the whole engine is busy with it: the part of the
+    cache that it holds, `v / M`, times the duration of a step with a full cache, and
+    the processing of its prompt. With this the due date needs the engine's rules and
+    step times, which come with the first snapshot and never change.
+
+    Parameters
+    ----------
+    patience : float
+    """
+
+    def __init__(self, patience: float) -> None:
+        if not (math.isfinite(patience) and patience >= 0):
+            raise ValueError(f"patience = {patience} but must be a number, 0 or more.")
+        self.patience = patience
+        self._rules = StepRules(1)
+        self._time: StepTime = UNIT_STEPS
+        self._queue = RankedQueue(self._due_s)
+
+    def update(self, state: State) -> None:
+        """Apply what joined and left since the last decision."""
+        self._rules, self._time = state.rules, state.step_time
+        self._queue.update(state)
+
+    def head(self, count: int) -> list[int]:
+        """Return the first `count` ids."""
+        return self._queue.head(count)
+
+    def _due_s(self, requests: RequestView, ids: Ints) -> Floats:
+        budget = self._rules.num_blocks * self._rules.block_size
+        step_s = self._time.seconds(0, 0, budget)
+        share = ranks.volume(requests, ids) / budget
+        prompt_s = requests.prefill[ids] * self._time.prefill_token_s
+        work_s = share * step_s + prompt_s
+        return np.asarray(ranks.arrival(requests, ids) + self.patience * work_s)
+
+
+@register_policy(
+    "svf-aged", about="smallest volume first, discounted by age", knows="a length"
+)
+def svf_aged(
+    patience: float = 100.0, admission: Admission = "look-ahead", backfill: int = 0
+) -> ListPolicy:
+    """Earliest due date first, where a due date grows with a request's volume.
+
+    A request is due at `a + patience * w`, with `w` the seconds for which it alone
+    would keep the engine busy (its memory-time volume over the cache, and its prompt).
+    First come, first served for 0, smallest volume first for a large `patience`; in
+    between the mean stays near the latter's and the tail near the former's. Nobody
+    who arrives after a request's due date goes before it, so that its wait is bounded
+    by its own size: no starvation, without a threshold to set. Not preemptive, and with
+    look-ahead and right lengths nothing is ever preempted.
+
+    Parameters
+    ----------
+    patience : float
+        Seconds of waiting that a second of work is worth.
+    admission, backfill
+        See `ListPolicy`.
+    """
+    return ListPolicy(DueQueue(patience), admission, backfill)

@@ -1,0 +1,87 @@
+"""DistBoost: UniBoost's first stage, prefill and decode apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.policies import ranks
+from online.policies.boost import boost
+from online.policies.departures import Departures
+from online.policies.listed import fitting_head
+from online.policies.progress import Progress
+from online.policies.queue import RankedQueue
+from online.policies.uniboost import WINDOW, make_gamma
+from online.policy import register_policy
+from online.state import NOTHING, Decision
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.policies.boost import AdaptiveGamma, FixedGamma
+    from online.requests import RequestView
+    from online.state import State
+
+    Ints = NDArray[np.int64]
+
+
+class DistBoost:
+    """Serves who decodes first, and prompts by the boost of their own work.
+
+    Parameters
+    ----------
+    gamma : FixedGamma or AdaptiveGamma
+    """
+
+    def __init__(self, gamma: FixedGamma | AdaptiveGamma) -> None:
+        self.gamma = gamma
+        self._progress = Progress()
+        self._departures = Departures()
+        self._queue = RankedQueue(self._score)
+
+    def _score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
+        work_s = self._progress.prompt_s(requests, ids)
+        return ranks.arrival(requests, ids) - boost(work_s, self.gamma.value)
+
+    def decide(self, state: State) -> Decision:
+        """Start by score; nobody is evicted."""
+        self._progress.update(state)
+        done = self._departures.update(state)
+        self._queue.update(state)
+        if self.gamma.observe(d.response_s for d in done):
+            self._queue.rank_again(state)
+        start = fitting_head(state, self._queue)
+        order = None if state.quiet else self._decode_first(state)
+        if order is None and not start:
+            return NOTHING
+        return Decision(order=order, start=start)
+
+    def _decode_first(self, state: State) -> list[int] | None:
+        """Who decodes, in its old order, before whose prompt is being processed."""
+        requests, running = state.requests, state.running
+        left = requests.prefill[running] + requests.made[running]
+        prefilling = left - requests.computed[running] > 1
+        score = np.where(prefilling, self._score(requests, running), 0.0)
+        order = np.lexsort((score, prefilling))
+        if np.array_equal(order, np.arange(len(order))):
+            return None
+        ids: list[int] = running[order].tolist()
+        return ids
+
+
+@register_policy("distboost", about="decode first, prompts boosted", knows="nothing")
+def distboost(gamma: float | None = None, window: int = WINDOW) -> DistBoost:
+    """DistBoost: two queues, the decoding one always first.
+
+    Prompts wait by `a_i - b_gamma(work of the prompt)`; the strawman of UniBoost's
+    paper, in which long answers hold up the prompts behind them.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        In 1/seconds; the slope of the tail of response times if left out.
+    window : int
+        Response times that it is fitted to.
+    """
+    return DistBoost(make_gamma(gamma, window))

@@ -1,0 +1,74 @@
+"""Answer lengths that a policy reckons with: as told, or raised when outlived."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from online.policies.by_id import grown, newcomers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.state import State
+
+    Ints = NDArray[np.int64]
+
+
+class Lengths(Protocol):
+    """Lengths by id of all requests."""
+
+    by_id: Ints
+
+    def update(self, state: State) -> None:
+        """Take in a snapshot."""
+        ...
+
+
+class Told:
+    """The lengths that came with the requests, true or predicted."""
+
+    def __init__(self) -> None:
+        self.by_id: Ints = np.zeros(0, dtype=np.int64)
+
+    def update(self, state: State) -> None:
+        """Take in a snapshot."""
+        self.by_id = state.requests.predicted
+
+
+class Raised:
+    """Lengths told, raised to what was made already: A-min's estimates.
+
+    A request that has made `j` tokens and is not done has at least one more to come,
+    and keeps that estimate where an eviction loses the tokens.
+
+    Parameters
+    ----------
+    factor : float
+        What an outlived estimate is raised to, in multiples of the tokens known to be
+        needed; 1 is A-min.
+    """
+
+    def __init__(self, factor: float = 1.0) -> None:
+        if not (math.isfinite(factor) and factor >= 1):
+            raise ValueError(f"factor = {factor} but must be a number from 1 on.")
+        self.factor = factor
+        self._raised: Ints = np.zeros(0, dtype=np.int64)
+        self.by_id = self._raised
+
+    def update(self, state: State) -> None:
+        """Take in a snapshot."""
+        self._raised = grown(self._raised, state)
+        if state.joined:
+            fresh = newcomers(state)
+            self._raised[fresh] = state.requests.predicted[fresh]
+        running = state.running
+        needed = state.requests.made[running] + 1
+        outlived = needed > self._raised[running]
+        raised = np.ceil(self.factor * needed[outlived]).astype(np.int64)
+        self._raised[running[outlived]] = raised
+        # Read-only as the told ones are, so that the kernel is compiled once.
+        self.by_id = self._raised.view()
+        self.by_id.flags.writeable = False

@@ -1,0 +1,70 @@
+"""Multi-level feedback queues by attained service, with doubling quanta."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.policies.geometric import level
+from online.policies.preempting import Preempting
+from online.policies.progress import Progress
+from online.policy import register_policy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from online.requests import RequestView
+    from online.state import State
+
+    Ints = NDArray[np.int64]
+
+
+class Levels:
+    """Scores by the queue that a request is in.
+
+    Parameters
+    ----------
+    quantum : int
+        Tokens of an answer whose work ends the first queue.
+    """
+
+    def __init__(self, quantum: int) -> None:
+        if not quantum >= 1:
+            raise ValueError(f"quantum = {quantum} but must be at least 1 token.")
+        self.quantum = quantum
+        self.progress = Progress()
+
+    def update(self, state: State) -> bool:
+        """Take in a snapshot."""
+        self.progress.update(state)
+        return False
+
+    def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
+        """Return the number of the queue; a long prompt skips the first ones."""
+        attained = self.progress.attained_s(requests, ids)
+        queue = level(attained, self.progress.answer_s(self.quantum))
+        return np.asarray(queue, dtype=np.float64)
+
+    def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
+        """Nobody is."""
+        return np.zeros(len(ids), dtype=np.bool_)
+
+
+@register_policy("mlfq", about="queues of doubling quanta", knows="nothing")
+def mlfq(quantum: int = 32, headroom: int = 0) -> Preempting:
+    """Multi-level feedback queues, as in FastServe (arXiv 2305.05920).
+
+    A request moves down one queue when its attained service, with its prompt's, reaches
+    `quantum`, twice that, four times that, ...; a lower queue runs only with what the
+    higher ones leave, each by arrival. Evictions are at most logarithmically many per
+    request, since only a move down can bring one about, or newcomers above it.
+
+    Parameters
+    ----------
+    quantum : int
+        Tokens of an answer whose work is the first quantum.
+    headroom : int
+        Steps of growth that stay free when a request starts.
+    """
+    return Preempting(Levels(quantum), headroom=headroom)

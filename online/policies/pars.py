@@ -1,0 +1,29 @@
+"""PARS (arXiv 2510.03243): a learned rank, and nobody waits for ever."""
+
+from __future__ import annotations
+
+from online.policies import ranks
+from online.policies.listed import Admission, ListPolicy
+from online.policies.queue import RankedQueue
+from online.policy import register_policy
+from online.starvation import BoundedWait
+
+
+@register_policy("pars", about="least learned score first", knows="a rank")
+def pars(
+    starvation_s: float = 120.0, admission: Admission = "engine", backfill: int = 0
+) -> BoundedWait:
+    """Least learned score first; a request without a score comes after those with one.
+
+    A request that has waited longer than `starvation_s` goes before all others, by the
+    same rule as `max_wait_s` of every policy.
+
+    Parameters
+    ----------
+    starvation_s : float
+        Seconds; two minutes in the paper.
+    admission, backfill
+        See `ListPolicy`; look-ahead needs predicted lengths beside the rank.
+    """
+    queue = RankedQueue(ranks.learned)
+    return BoundedWait(ListPolicy(queue, admission, backfill), starvation_s)

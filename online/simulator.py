@@ -1,0 +1,158 @@
+"""One simulated run: requests, a policy and an engine's rules in, a checked log out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online import step_kernels as k
+from online.driver import drive
+from online.invariants import check_log
+from online.policy import Policy, make_policy
+from online.requests import RequestTable
+from online.step_engine import StepEngine
+from online.step_time import UNIT_STEPS, StepTime
+from sortedf.errors import OversizeError
+from sortedf.instance import Instance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike
+
+    from online.rules import StepRules
+    from online.run_log import RunLog
+    from online.step_engine import StepRecord
+    from sortedf.traces.trace import Trace
+
+
+def simulate(
+    requests: Trace | Instance,
+    policy: str | Policy,
+    rules: StepRules,
+    *,
+    step_time: StepTime = UNIT_STEPS,
+    predicted: ArrayLike | None = None,
+    score: ArrayLike | None = None,
+    max_wait_s: float | None = None,
+    options: Mapping[str, Any] | None = None,
+    drop_oversize: bool = False,
+    on_step: Callable[[StepRecord, float], None] | None = None,
+) -> RunLog:
+    """Run requests through the step engine under a policy.
+
+    Nothing here is random: the same arguments give the same log, bit for bit. What is
+    drawn (arrivals, prediction errors) is drawn before, with a seed.
+
+    Parameters
+    ----------
+    requests : Trace or Instance
+        Lengths and arrivals; an instance's arrivals are multiples of the constant part
+        of a step.
+    policy : str or Policy
+        A name in `online.policy.POLICIES`, or a fresh object.
+    rules : StepRules
+        The engine's. An instance's own budget and caps are not looked at.
+    step_time : StepTime
+        Seconds per step; the papers' unit steps if left out.
+    predicted : array_like of int, shape (n,), optional
+        Answer lengths that the policy sees, at most what fits in the cache beside the
+        prompt; the true ones if left out.
+    score : array_like of float, shape (n,), optional
+        Learned ranks that the policy sees, lower first.
+    max_wait_s : float, optional
+        A request that has waited longer than this goes before all others.
+    options : mapping, optional
+        Options of a policy given by name.
+    drop_oversize : bool
+        Leave out requests that can never run, and name them in the log, instead of
+        refusing them all.
+    on_step : callable, optional
+        Called as `on_step(record, end_s)` after each step.
+
+    Returns
+    -------
+    RunLog
+        Checked against every invariant of `online.invariants`.
+
+    Raises
+    ------
+    OversizeError
+        If a request can never run and `drop_oversize` is not set, or if none can.
+    ValueError
+        If an argument is out of range.
+    StalledError
+        If the policy holds everything back for ever.
+
+    Examples
+    --------
+    >>> from online.rules import StepRules
+    >>> from sortedf.traces import Trace
+    >>> log = simulate(Trace([5, 6, 1], [3, 2, 1]), "svf", StepRules(kv_budget=10))
+    >>> log.completion_s.tolist()
+    [5.0, 2.0, 1.0]
+    """
+    _refuse_oversize(requests, rules, drop_oversize)
+    if isinstance(policy, str):
+        policy = make_policy(policy, max_wait_s=max_wait_s, **(options or {}))
+    elif max_wait_s is not None or options:
+        raise ValueError("max_wait_s and options are for a policy given by its name.")
+    table = _table(requests, rules, step_time, predicted, score)
+    engine = StepEngine(table, rules, policy, step_time)
+    log = drive(engine, step_time=step_time, on_step=on_step)
+    check_log(log, rules)
+    return log
+
+
+def _table(
+    requests: Trace | Instance,
+    rules: StepRules,
+    step_time: StepTime,
+    predicted: ArrayLike | None,
+    score: ArrayLike | None,
+) -> RequestTable:
+    if isinstance(requests, Instance):
+        arrival_s = requests.arrival * step_time.constant_s
+    else:
+        arrival_s = requests.arrival_s
+    table = RequestTable.of_arrays(
+        requests.prefill,
+        requests.decode,
+        arrival_s,
+        predicted=predicted,
+        score=score,
+    )
+    # Who would not fit alone by its prediction must not wait for ever because of it.
+    slots = rules.num_blocks * rules.block_size - rules.extra_slots
+    room = np.maximum(slots + 1 - requests.prefill, 1)
+    seen = table.ints[k.PREDICTED, : requests.num_requests]
+    np.minimum(seen, room, out=seen)
+    return table
+
+
+def _refuse_oversize(requests: Trace | Instance, rules: StepRules, drop: bool) -> None:
+    pairs = zip(requests.prefill.tolist(), requests.decode.tolist(), strict=True)
+    reasons = {
+        i: reason
+        for i, pair in enumerate(pairs)
+        if (reason := rules.refusal(*pair)) is not None
+    }
+    if not reasons or (drop and len(reasons) < requests.num_requests):
+        return
+    named = "; ".join(
+        f"{_name(requests, i)} {why}" for i, why in list(reasons.items())[:5]
+    )
+    more = f"; and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    end = "none is left" if drop else "drop_oversize leaves them out"
+    raise OversizeError(
+        f"{len(reasons)} of {requests.num_requests} requests can never run: "
+        f"{named}{more}; {end}.",
+        tuple(reasons),
+    )
+
+
+def _name(requests: Trace | Instance, i: int) -> str:
+    if isinstance(requests, Instance):
+        return f"request {i}"
+    return f"row {requests.row[i]}"

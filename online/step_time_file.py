@@ -1,0 +1,75 @@
+"""Step times as people name them: seconds, a preset, or a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from online.step_time import StepTime
+from online.step_time_presets import PRESETS
+from sortedf.atomic import atomic_path
+from sortedf.errors import SortedfError
+from sortedf.json_file import read_json
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+NAMES = tuple(field.name for field in fields(StepTime))
+
+
+class StepTimeError(SortedfError, ValueError):
+    """A step-time file cannot be read; the message names it and what is allowed."""
+
+
+def step_time_of(text: str) -> StepTime:
+    """Return the step time that a text names.
+
+    Parameters
+    ----------
+    text : str
+        Seconds of every step, a name in `PRESETS`, or the path of a JSON file with
+        `constant_s`, `prefill_token_s`, `running_s` and `kv_token_s`.
+    """
+    if text in PRESETS:
+        return PRESETS[text]
+    try:
+        seconds = float(text)
+    except ValueError:
+        if Path(text).exists():
+            return read_step_time(text)
+        raise StepTimeError(
+            f"step time {text!r} is no number of seconds, no file and no preset; "
+            f"presets: {', '.join(PRESETS)}."
+        ) from None
+    return StepTime(seconds)
+
+
+def read_step_time(path: str | PathLike[str]) -> StepTime:
+    """Read a step-time file; entries that are not the model's are ignored."""
+    content = read_json(path, StepTimeError)
+    if not isinstance(content, dict) or "constant_s" not in content:
+        raise StepTimeError(
+            f'{path} must be a JSON object with "constant_s" and, where they are not '
+            f"0, {', '.join(NAMES[1:])}."
+        )
+    values = {name: content[name] for name in NAMES if name in content}
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise StepTimeError(
+                f"{path}: {name} is {json.dumps(value)} but must be a number."
+            )
+    try:
+        return StepTime(**values)
+    except ValueError as error:
+        raise StepTimeError(f"{path}: {error}") from None
+
+
+def write_step_time(
+    step_time: StepTime, path: str | PathLike[str], **extra: Any
+) -> None:
+    """Write a step-time file, whole or not at all; `extra` is for people to read."""
+    content = {**asdict(step_time), **extra}
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

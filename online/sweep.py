@@ -1,0 +1,188 @@
+"""Many runs at once: policies, loads and seeds, on one core or on many machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.arrivals import arrive
+from online.load import rate_of_load
+from online.metrics import Metrics, measure
+from online.named import Named
+from online.prediction import make
+from online.simulator import simulate
+from online.step_time import UNIT_STEPS, StepTime
+from sortedf.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from online.rules import StepRules
+    from online.run_log import RunLog
+    from sortedf.traces.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all runs of a sweep share.
+
+    Attributes
+    ----------
+    trace : Trace
+        Lengths, and recorded arrivals where they are replayed.
+    rules : StepRules
+    step_time : StepTime
+    arrivals : Named
+        A kind of `online.arrivals.ARRIVALS`.
+    noise : Named, optional
+        A model of `online.prediction.ERRORS`, by which the predicted lengths err; they
+        are the true ones if left out. A learned rank orders as they do.
+    max_wait_s : float, optional
+    drop_oversize : bool
+    bound : str
+        As in `online.metrics.measure`.
+    keep_logs : bool
+        Whether outcomes carry the whole log, which can be large.
+    """
+
+    trace: Trace
+    rules: StepRules
+    step_time: StepTime = UNIT_STEPS
+    arrivals: Named = field(default_factory=lambda: Named("poisson"))
+    noise: Named | None = None
+    max_wait_s: float | None = None
+    drop_oversize: bool = False
+    bound: str = "none"
+    keep_logs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a sweep.
+
+    Attributes
+    ----------
+    policy : Named
+    load, rate : float, optional
+        Offered load (see `online.load`), or requests per second; neither where the
+        arrivals need no rate.
+    seed : int
+        Of the arrivals and of the prediction errors: each policy meets the same.
+    """
+
+    policy: Named
+    load: float | None = None
+    rate: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A run with its figures."""
+
+    run: Run
+    metrics: Metrics
+    log: RunLog | None
+
+
+def grid(
+    policies: Iterable[Named],
+    *,
+    loads: Sequence[float | None] = (None,),
+    rate: float | None = None,
+    seeds: Iterable[int] = (0,),
+) -> list[Run]:
+    """Every policy at every load with every seed; policies last, to compare early."""
+    every = product(loads, seeds, policies)
+    return [Run(policy, load, rate, seed) for load, seed, policy in every]
+
+
+def execute(setting: Setting, run: Run) -> Outcome:
+    """Simulate and measure one run."""
+    trace = _arrivals(setting, run)
+    predicted = _predicted(setting, run)
+    log = simulate(
+        trace,
+        run.policy.name,
+        setting.rules,
+        step_time=setting.step_time,
+        predicted=predicted,
+        score=predicted,
+        max_wait_s=setting.max_wait_s,
+        options=run.policy.options,
+        drop_oversize=setting.drop_oversize,
+    )
+    metrics = measure(log, setting.rules, setting.step_time, bound=setting.bound)
+    return Outcome(run, metrics, log if setting.keep_logs else None)
+
+
+def sweep(
+    setting: Setting,
+    runs: Sequence[Run],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Outcome]:
+    """Execute many runs; the order of the outcomes is that of the runs.
+
+    Parameters
+    ----------
+    setting : Setting
+    runs : sequence of Run
+    jobs : int, optional
+        How many at a time, by joblib; -1 takes every core. Within a
+        `joblib.parallel_config` of Ray or Dask they go to those machines. One after
+        the other in this process if left out.
+    progress : callable, optional
+        Called as `progress(done, total)`.
+
+    Raises
+    ------
+    MissingExtraError
+        If `jobs` is given and joblib is not installed.
+    """
+    outcomes = []
+    for outcome in _executed(setting, runs, jobs):
+        outcomes.append(outcome)
+        if progress is not None:
+            progress(len(outcomes), len(runs))
+    return outcomes
+
+
+def _executed(
+    setting: Setting, runs: Sequence[Run], jobs: int | None
+) -> Iterator[Outcome]:
+    if jobs is None:
+        return (execute(setting, run) for run in runs)
+    try:
+        from joblib import Parallel, delayed
+    except ImportError as error:
+        raise MissingExtraError(
+            "parallel sweeps need joblib: pip install 'sortedf[cluster]'"
+        ) from error
+    tasks = [delayed(execute)(setting, run) for run in runs]
+    try:
+        done: Iterator[Outcome] = Parallel(jobs, return_as="generator")(tasks)
+    except ValueError:  # some backends hand over all results at the end only
+        done = iter(Parallel(jobs)(tasks))
+    return done
+
+
+def _arrivals(setting: Setting, run: Run) -> Trace:
+    rate = run.rate
+    if run.load is not None:
+        rate = rate_of_load(run.load, setting.trace, setting.rules, setting.step_time)
+    kind = setting.arrivals
+    return arrive(setting.trace, kind.name, rate=rate, seed=run.seed, **kind.options)
+
+
+def _predicted(setting: Setting, run: Run) -> NDArray[np.int64]:
+    if setting.noise is None:
+        return setting.trace.decode
+    errors = make(setting.noise.name, **setting.noise.options)
+    return errors(setting.trace.decode, np.random.default_rng(run.seed))

@@ -1,0 +1,176 @@
+"""`simulate` and `calibrate` from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from online.log_file import read_log
+from tests.refusals import refused
+
+ROWS = "arrival_s,prefill_tokens,decode_tokens\n0,5,3\n1,6,2\n1,1,1\n3,2,4\n"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(ROWS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def simulate(cli, trace):
+    """Simulate the trace with a budget of 10 and other arguments."""
+    return lambda *arguments: cli("simulate", trace, "--kv-budget", 10, *arguments)
+
+
+def test_json_has_the_promised_keys(simulate):
+    """A row for each policy, with quantiles in it."""
+    code, out, _ = simulate("--policy", "fcfs,svf", "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["n"] == 4
+    assert content["unit"] == "steps"
+    assert content["arrivals"] == "trace"
+    assert [row["policy"] for row in content["rows"]] == ["fcfs", "svf"]
+    for row in content["rows"]:
+        wanted = "mean_latency ttft ttlt tbt throughput preemptions gap longest_wait"
+        assert set(wanted.split()) <= set(row)
+        assert {"p50", "p90", "p95", "p99", "max"} <= set(row["ttlt"])
+        assert row["lower_bound"] <= row["total_latency"]
+
+
+def test_a_table_for_people(simulate):
+    """The unit, the gap and the policies."""
+    code, out, _ = simulate("--policy", "fcfs,svf")
+    assert code == 0
+    for word in ("4 requests", "mean (steps)", "P99 TTLT", "tokens/step", "svf"):
+        assert word in out
+
+
+def test_loads_and_seeds(simulate):
+    """A row for each run in JSON, medians in the table."""
+    arguments = ("--arrivals", "poisson", "--load", "0.5,2", "--seeds", 3)
+    rows = json.loads(simulate(*arguments, "--json")[1])["rows"]
+    assert [(row["load"], row["seed"]) for row in rows] == [
+        (load, seed) for load in (0.5, 2.0) for seed in range(3)
+    ]
+    out = simulate(*arguments)[1]
+    assert "medians of 3 seeds" in out
+    assert out.count("fcfs") == 2
+
+
+def test_seconds(simulate):
+    """A preset's clock; bounds are for equal steps and say so."""
+    arguments = ("--step-time", "a100-llama-3-8b", "--load", 0.5)
+    content = json.loads(simulate(*arguments, "--json")[1])
+    assert content["unit"] == "s"
+    assert content["rows"][0]["gap"] is None
+    assert "steps differ" in content["rows"][0]["bound_method"]
+    assert "no gap: steps differ in length" in simulate(*arguments)[1]
+
+
+def test_twice_as_fast(simulate):
+    """Recorded times, sped up: more wait."""
+    slow, fast = (
+        json.loads(simulate("--speed-up", factor, "--json")[1])["rows"][0]
+        for factor in (1, 10)
+    )
+    assert fast["mean_latency"] > slow["mean_latency"]
+    assert fast["rate"] == 10 * slow["rate"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["--load", "0.5,1.5", "--policy", "fcfs,svf"], "auto"),
+        (["--policy", "fcfs,svf"], "auto"),
+        (["--policy", "svf"], "auto"),
+        (["--policy", "svf"], "timeline"),
+        (["--policy", "fcfs,svf"], "slo"),
+    ],
+)
+def test_plots(simulate, tmp_path, arguments, kind):
+    """What suits the runs, or what was asked for."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "out.png"
+    assert simulate(*arguments, "--plot", path, "--plot-kind", kind)[0] == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_log_is_written_and_calibrated(simulate, cli, tmp_path):
+    """From a run's log to a model to a run again."""
+    log, model = tmp_path / "log.jsonl", tmp_path / "model.json"
+    first = simulate("--step-time", "a100-llama-3-8b", "-o", log, "--json")
+    assert first[0] == 0
+    assert read_log(log).completed.all()
+    code, out, _ = cli("calibrate", log, "-o", model, "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["r_squared"] > 0.999
+    assert content["path"] == str(model)
+    again = simulate("--step-time", model, "--json")
+    means = [json.loads(run[1])["rows"][0]["mean_latency"] for run in (first, again)]
+    assert means[0] == pytest.approx(means[1], rel=1e-3)
+    code, out, _ = cli("calibrate", log)
+    assert code == 0
+    assert "variance explained" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "magic"], "unknown policy 'magic'; choose one of: "),
+        (["--policy", "svf:speed=1"], "no option 'speed'"),
+        (["--policy", "svf:backfill=x"], "svf:backfill=x: "),
+        (["--policy", "plan"], "plan: "),
+        (["--policy", ""], "names nothing"),
+        (["--rate", "1", "--load", "1"], "one of --rate, --load and --speed-up"),
+        (["--load", "high"], "--load high: give numbers"),
+        (["--load", "-1"], "load = -1"),
+        (["--rate", "0"], "rate = 0"),
+        (["--speed-up", "0"], "--speed-up 0"),
+        (["--arrivals", "sometimes"], "unknown kind of arrivals"),
+        (["--arrivals", "gamma"], "need a rate"),
+        (["--noise", "loud"], "unknown model of prediction errors"),
+        (["--noise", "lognormal:sgima=1"], "lognormal:sgima=1: "),
+        (["--step-time", "h100"], "presets: a100"),
+        (["--step-time", "0"], "constant_s"),
+        (["--seeds", "0"], "--seeds"),
+        (["--bound", "magic"], "unknown bound 'magic'"),
+        (["--max-wait", "-1"], "--max-wait"),
+        (["--plot", "out.xyz"], "must end in .png"),
+        (["--plot-kind", "pie"], "--plot-kind 'pie'"),
+        (["--policy", "fcfs,svf", "-o", "log.jsonl"], "there are 2"),
+        (["-o", "no/such/log.jsonl"], "no/such does not exist"),
+        (["--kv-budget", "5"], "row 2 needs 7 KV blocks"),
+    ],
+)
+def test_mistakes(simulate, arguments, message):
+    """One line each, exit code 2."""
+    assert message in refused(simulate(*arguments))
+
+
+def test_the_budget_is_needed(cli, trace):
+    """Nobody can guess how much memory there is."""
+    assert "--kv-budget is missing" in refused(cli("simulate", trace))
+
+
+def test_drop_oversize(cli, trace):
+    """Left out, and counted."""
+    arguments = ("--kv-budget", 7, "--drop-oversize", "--json")
+    row = json.loads(cli("simulate", trace, *arguments)[1])["rows"][0]
+    assert (row["requests"], row["completed"], row["refused"]) == (4, 4, 0)
+    row = json.loads(cli("simulate", trace, "--kv-budget", 6, *arguments[2:])[1])
+    assert row["rows"][0]["refused"] == 2
+
+
+def test_calibrate_mistakes(cli, tmp_path):
+    """What is no log of steps."""
+    path = tmp_path / "log.jsonl"
+    assert "No such file" in refused(cli("calibrate", path))
+    path.write_text("{}\n", encoding="utf-8")
+    assert "prefill_tokens is null" in refused(cli("calibrate", path))
+    path.write_text("", encoding="utf-8")
+    assert "has no steps" in refused(cli("calibrate", path))

@@ -1,0 +1,126 @@
+"""Figures of a run, against those computed token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online import metrics
+from online.alone import alone_s
+from online.arrivals import arrive
+from online.rules import StepRules
+from online.simulator import simulate
+from online.step_time import UNIT_STEPS
+from sortedf import Instance
+from sortedf.generator import generate
+from sortedf.traces import Trace
+from tests.online.runs import STEP_TIMES, restless_runs, tokens_of
+from tests.online.strategies import Restless, rules_for
+from tests.strategies import instances
+
+pytestmark = pytest.mark.kernel
+
+
+@settings(max_examples=150)
+@given(st.data(), st.integers(0, 2**32))
+def test_times_between_tokens_are_those_of_every_token(data, seed):
+    """Counts of tokens by step and the pauses are the whole distribution."""
+    instance = data.draw(instances(max_requests=8))
+    rules = data.draw(rules_for(instance).filter(lambda r: r.eviction == "recompute"))
+    step_time = data.draw(st.sampled_from(STEP_TIMES))
+    log, times = tokens_of(instance, rules, Restless(seed), step_time)
+    between = np.concatenate([np.diff(seen) for seen in times.values()])
+    found = metrics.tbt(log)
+    assert found.num_observations == len(between)
+    expanded = np.repeat(found.value, np.diff(found.num_below, prepend=0))
+    assert expanded == pytest.approx(np.sort(between))
+    first = [seen[0] for seen in times.values()]
+    last = [seen[-1] for seen in times.values()]
+    assert metrics.ttft_s(log) == pytest.approx(first - log.arrival_s)
+    assert metrics.ttlt_s(log) == pytest.approx(last - log.arrival_s)
+
+
+@settings(max_examples=100)
+@given(st.data(), st.sampled_from(STEP_TIMES))
+def test_alone_is_how_long_a_lone_request_takes(data, step_time):
+    """The closed form against a simulation, chunks and all."""
+    instance = data.draw(instances(max_requests=1, arrivals=False))
+    rules = data.draw(rules_for(instance))
+    log = simulate(instance, "fcfs", rules, step_time=step_time)
+    alone = alone_s(instance.prefill, instance.decode, rules, step_time)
+    assert log.completion_s == pytest.approx(alone)
+
+
+@settings(max_examples=100)
+@given(restless_runs())
+def test_figures_make_sense(run):
+    """Slowdown, fairness, order of the quantiles, and throughput, for any run."""
+    log, rules, step_time = run
+    found = metrics.measure(log, rules, step_time)
+    slowdown = metrics.slowdown(log, rules, step_time)
+    assert (slowdown >= 1 - 1e-9).all()
+    assert 1 / len(slowdown) - 1e-9 <= found.fairness <= 1 + 1e-9
+    assert found.ttlt is not None
+    assert found.ttlt.p50 <= found.ttlt.p90 <= found.ttlt.p99 <= found.ttlt.max
+    assert found.mean_latency == pytest.approx(found.ttlt.mean)
+    assert found.throughput * found.makespan == pytest.approx(log.decode.sum())
+    assert found.longest_wait <= found.ttlt.max + 1e-9
+    assert 0 < found.mean_kv_use <= 1
+
+
+def test_a_run_by_hand():
+    """Two requests, one after the other in a cache for one."""
+    log = simulate(Trace([2, 2], [3, 2], [0.0, 1.0]), "fcfs", StepRules(4))
+    found = metrics.measure(log, StepRules(4), UNIT_STEPS)
+    assert log.completion_s.tolist() == [3, 5]
+    assert metrics.ttft_s(log).tolist() == [1, 3]
+    assert metrics.ttlt_s(log).tolist() == [3, 4]
+    assert metrics.tpot_s(log).tolist() == [1, 1]
+    assert found.total_latency == 7
+    assert found.makespan == 5
+    assert found.throughput == 1
+    assert found.longest_wait == 2
+    assert metrics.slowdown(log, StepRules(4), UNIT_STEPS).tolist() == [1, 2]
+    assert found.fairness == pytest.approx(1.5**2 / (2 * 1.25))
+    assert (found.preemptions, found.evictions, found.recomputed_tokens) == (0, 0, 0)
+
+
+def test_littles_law():
+    """Requests there, summed over the steps, are the latencies, summed over requests.
+
+    Arrivals are at whole steps, so that everybody is seen in each step of his stay.
+    """
+    trace = arrive(generate("mix", 300, seed=3), "poisson", rate=0.1, seed=3)
+    whole = Trace(trace.prefill, trace.decode, np.floor(trace.arrival_s))
+    log = simulate(whole, "fcfs", StepRules(8192))
+    there = log.steps.num_running + log.steps.num_waiting
+    assert log.steps.preemptions.sum() > 0
+    assert there.sum() == metrics.ttlt_s(log).sum()
+
+
+def test_one_token_answers_have_no_time_per_token():
+    """TPOT and TBT are undefined there: nothing, not 0."""
+    rules = StepRules(10)
+    log = simulate(Trace([3, 4], [1, 1]), "fcfs", rules)
+    found = metrics.measure(log, rules, UNIT_STEPS)
+    assert found.tpot is None
+    assert found.tbt is None
+    assert found.ttft == found.ttlt
+
+
+def test_who_can_never_run_is_counted_apart():
+    """Refused requests have no latency, and nobody forgets them."""
+    rules = StepRules(10)
+    log = simulate(Trace([3, 40], [2, 1]), "fcfs", rules, drop_oversize=True)
+    found = metrics.measure(log, rules, UNIT_STEPS)
+    assert (found.requests, found.completed, found.refused) == (2, 1, 1)
+    assert found.mean_latency == 2
+
+
+def test_an_empty_run_is_refused():
+    """There is nothing to measure."""
+    log = simulate(Instance([], [], 10), "fcfs", StepRules(10))
+    with pytest.raises(ValueError, match="nothing to measure"):
+        metrics.measure(log, StepRules(10), UNIT_STEPS)

@@ -1,0 +1,71 @@
+"""Step times: presets, files and what people write."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from online.step_time import UNIT_STEPS, StepTime
+from online.step_time_file import StepTimeError, step_time_of, write_step_time
+from online.step_time_presets import PRESETS
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_plausible(name):
+    """A decode step of 30 requests, and 2,000 prompt tokens, in a fraction of 1 s."""
+    step_time = step_time_of(name)
+    decode = step_time.seconds(0, 30, 30 * 1000)
+    assert 0.005 < decode < 0.06
+    assert 2 * decode < step_time.seconds(2000, 30, 30 * 1000) < 1
+    assert not step_time.is_constant
+
+
+def test_a_larger_model_takes_longer():
+    """Seventy billion weights on four GPUs, eight on one."""
+    small, large = PRESETS["a100-llama-3-8b"], PRESETS["4xa100-llama-3-70b"]
+    assert large.constant_s == pytest.approx(small.constant_s * 70.6 / 8.03 / 4)
+
+
+def test_a_number_is_seconds():
+    """Of every step."""
+    assert step_time_of("1") == UNIT_STEPS
+    assert step_time_of("0.025") == StepTime(0.025)
+    assert step_time_of("0.025").is_constant
+
+
+def test_files_are_read_back(tmp_path):
+    """With what was said beside the model left out."""
+    path = tmp_path / "model.json"
+    model = StepTime(0.01, 1e-4, 2e-5, 3e-8)
+    write_step_time(model, path, r_squared=0.99)
+    assert step_time_of(str(path)) == model
+    assert json.loads(path.read_text(encoding="utf-8"))["r_squared"] == 0.99
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is no JSON"),
+        ("[1]", 'must be a JSON object with "constant_s"'),
+        ("{}", 'must be a JSON object with "constant_s"'),
+        ('{"constant_s": "fast"}', 'constant_s is "fast" but must be a number'),
+        ('{"constant_s": 0}', "constant_s = 0"),
+        ('{"constant_s": 1, "running_s": -1}', "running_s = -1"),
+    ],
+)
+def test_bad_files(tmp_path, content, message):
+    """The message names the file and what is allowed."""
+    path = tmp_path / "model.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(StepTimeError, match=message) as caught:
+        step_time_of(str(path))
+    assert str(path) in str(caught.value)
+
+
+def test_neither_number_nor_file_nor_preset():
+    """All presets are listed."""
+    with pytest.raises(StepTimeError, match="presets: a100-llama-2-7b, a100"):
+        step_time_of("h100")
+    with pytest.raises(ValueError, match="constant_s"):
+        step_time_of("-1")
