@@ -10,13 +10,19 @@ import time
 from pathlib import Path
 
 from benchmarks import (
+    batch,
+    batch_kills,
     bound_check,
     dual_bound,
     engine,
     fuzz,
     group_quality,
     latency,
+    online_amin,
+    online_load,
+    online_tails,
     scheduler_cost,
+    simulator_speed,
     speed,
     strengthening,
 )
@@ -27,7 +33,8 @@ from sortedf.atomic import atomic_path
 
 MODULES = (
     latency, group_quality, dual_bound, strengthening, bound_check, speed, fuzz, engine,
-    scheduler_cost,
+    scheduler_cost, online_load, online_tails, online_amin, simulator_speed, batch,
+    batch_kills,
 )  # fmt: skip
 """Imported for their specs."""
 

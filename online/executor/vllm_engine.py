@@ -93,12 +93,26 @@ class VllmEngine:
         step_time: StepTime = UNIT_STEPS,
         prompts: list[list[int]] | None = None,
     ) -> None:
-        self.table = table
-        self._prompts = prompts
         self._now_s = 0.0
-        self.step_s: list[float] = []
         self._llm, self._vllm = start_engine(settings)
         self._scheduler: Any = self._llm.engine_core.engine_core.scheduler
+        self.rules: StepRules = self._scheduler.rules
+        self.use(table, policy, step_time=step_time, prompts=prompts)
+
+    def use(
+        self,
+        table: RequestTable,
+        policy: Policy,
+        *,
+        step_time: StepTime = UNIT_STEPS,
+        prompts: list[list[int]] | None = None,
+    ) -> None:
+        """Go on with another table and another policy, once everything is done."""
+        if self.num_unfinished:
+            raise RuntimeError(f"{self.num_unfinished} requests are not done yet.")
+        self.table = table
+        self._prompts = prompts
+        self.step_s: list[float] = []
         self._scheduler.attach(
             table,
             policy,
@@ -107,7 +121,6 @@ class VllmEngine:
             id_of=lambda request: int(request.sampling_params.extra_args["table_id"]),
             recording=True,
         )
-        self.rules: StepRules = self._scheduler.rules
 
     @property
     def num_unfinished(self) -> int:

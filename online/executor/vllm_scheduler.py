@@ -152,7 +152,7 @@ class _WithPolicy:
         id_of: Callable[[Request], int] | None = None,
         recording: bool = False,
     ) -> None:
-        """Use this table, policy and clock from now on; before the first request.
+        """Use this table, policy and clock from now on, while there are no requests.
 
         Parameters
         ----------
@@ -164,6 +164,10 @@ class _WithPolicy:
         recording : bool
             Keep a `StepRecord` of each step until `take_record`.
         """
+        self.num_steps = 0
+        self._quiet = False
+        self._gone = []
+        self.waiting.joined, self.waiting.left = [], []
         self.recording = recording
         self.table = table
         self._chooser: Policy | None = policy
@@ -366,6 +370,8 @@ class _WithPolicy:
         own: Any = self
         place = {i: position for position, i in enumerate(decision.order)}
         own.running.sort(key=lambda r: place[self._places[r.request_id]])
+        self._running = list(decision.order)
+        self._running_known = True
 
     def _advance(self, output: Any, started: list[int]) -> None:
         """Count the tokens that this step gives to each request."""

@@ -11,9 +11,7 @@ import typer
 from sortedf.certificate import proven_bound, read_certificate
 from sortedf.checker import CheckReport, check
 from sortedf.cli.output import JsonOption, print_json, print_table
-from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
-from sortedf.errors import TraceError
-from sortedf.schedule_file import read_start
+from sortedf.cli.problem import Problem, takes_problem
 
 HELP = (
     "Verify a schedule, a certificate of a lower bound, or both, independently. "
@@ -45,7 +43,7 @@ def command(
     rows: list[tuple[str, str]] = []
     good = True
     if schedule is not None:
-        report = check(loaded.instance, _start_of_kept(loaded, schedule))
+        report = check(loaded.instance, loaded.read_start(schedule))
         good = report.feasible
         content |= _schedule_json(report)
         rows += _schedule_rows(report, loaded.instance.num_requests)
@@ -107,24 +105,3 @@ def _print_violations(report: CheckReport) -> None:
         print(found)
     if report.num_violations > len(report.violations):
         print(f"and {report.num_violations - len(report.violations):,} more")
-
-
-def _start_of_kept(loaded: LoadedProblem, path: Path) -> list[int]:
-    """Start steps of the instance's requests, from those of the trace's rows."""
-    start = read_start(path)
-    rows = loaded.trace.num_requests
-    if len(start) != rows:
-        raise TraceError(
-            f"{path} has {len(start)} start steps but {loaded.trace.name} has {rows} "
-            "requests; they must be equally many."
-        )
-    kept = set(loaded.kept.tolist())
-    for k, step in enumerate(start):
-        if (step is None) == (k in kept):
-            row = int(loaded.trace.row[k])
-            problem = "has no start step" if step is None else "can never run"
-            raise TraceError(
-                f"{path}: row {row} of {loaded.trace.name} {problem}; null stands for "
-                "the rows that --drop-oversize leaves out, and for no others."
-            )
-    return [step for step in start if step is not None]

@@ -10,6 +10,7 @@ from sortedf.atomic import refuse_unwritable
 from sortedf.cli.options import (
     BackfillOption,
     BoundOption,
+    JobsOption,
     PlotOption,
     SeedOption,
     TimeLimitOption,
@@ -37,6 +38,7 @@ def command(
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     bound: BoundOption = "auto",
+    jobs: JobsOption = 1,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,6 +57,7 @@ def command(
             seed=seed,
             bound=bound,
             progress=report,
+            jobs=jobs,
         )
     for result in results:
         loaded.confirm(result)
@@ -136,7 +139,7 @@ def _print(loaded: LoadedProblem, results: list[Result], fcfs: float) -> None:
             percent(result.gap),
             f"{result.schedule.makespan:,}",
             f"{result.schedule.peak_kv:,}",
-            str(result.backfill),
+            "-" if result.backfill is None else str(result.backfill),
             f"{result.runtime_s:.2f} s",
         )
         for result in sorted(results, key=lambda result: result.tel)

@@ -17,6 +17,7 @@ from sortedf.cli import (
     generate,
     methods,
     run,
+    run_batch,
     simulate,
     solve,
 )
@@ -34,11 +35,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for module in (
-    solve, compare, bound, check, generate, simulate, run, calibrate, methods,
+    solve, compare, bound, check, generate, simulate, run, run_batch, calibrate,
+    methods,
 ):  # fmt: skip
-    app.command(
-        module.__name__.rpartition(".")[2], help=module.HELP, epilog=module.EXAMPLE
-    )(module.command)
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    app.command(name, help=module.HELP, epilog=module.EXAMPLE)(module.command)
 
 
 @app.callback(invoke_without_command=True)

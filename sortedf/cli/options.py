@@ -17,8 +17,13 @@ BackfillOption = Annotated[
 ]
 TimeLimitOption = Annotated[
     float | None,
-    typer.Option(help="Seconds for a method that can stop early.", min=0),
+    typer.Option(
+        help="Seconds for a method that can stop early; "
+        "in 'solve' a share of them is the bound's.",
+        min=0,
+    ),
 ]
+JobsOption = Annotated[int, typer.Option(help="Threads of a search.", min=1)]
 SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
 BoundOption = Annotated[
     str, typer.Option(help="Lower bound: auto, dual, fluid, lp or none.")

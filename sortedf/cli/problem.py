@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from sortedf.arrays import MAX_TOKENS
 from sortedf.checker import check
 from sortedf.engine_model import EngineModel
+from sortedf.errors import TraceError
 from sortedf.instance import Instance
 from sortedf.result import Result
+from sortedf.schedule_file import read_start
 from sortedf.traces import Trace, read_trace
 
 
@@ -91,6 +93,26 @@ class LoadedProblem:
             f"KV budget {self.instance.kv_budget:,} tokens{left_out}"
         )
 
+    def read_start(self, path: Path) -> list[int]:
+        """Read start steps of the instance's requests, from those of the rows."""
+        start = read_start(path)
+        rows = self.trace.num_requests
+        if len(start) != rows:
+            raise TraceError(
+                f"{path} has {len(start)} start steps but {self.trace.name} has {rows} "
+                "requests; they must be equally many."
+            )
+        kept = set(self.kept.tolist())
+        for k, step in enumerate(start):
+            if (step is None) == (k in kept):
+                row = int(self.trace.row[k])
+                problem = "has no start step" if step is None else "can never run"
+                raise TraceError(
+                    f"{path}: row {row} of {self.trace.name} {problem}; null stands "
+                    "for the rows that --drop-oversize leaves out, and for no others."
+                )
+        return [step for step in start if step is not None]
+
     def confirm(self, result: Result) -> None:
         """Have a result checked independently before anybody sees it."""
         report = check(self.instance, result.schedule)
@@ -115,15 +137,19 @@ def parse_kv_budget(text: str | None) -> int:
 
 
 def takes_problem(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's first parameter, a `Problem`, by the problem's options."""
-    names = [field.name for field in fields(Problem)]
+    """Replace a command's first parameter, such as a `Problem`, by its options.
+
+    That parameter's type is a dataclass each of whose fields is an option.
+    """
+    first, *own = inspect.signature(command, eval_str=True).parameters.values()
+    make = first.annotation
+    names = [field.name for field in fields(make)]
 
     def run(**values: Any) -> None:
-        problem = Problem(**{name: values.pop(name) for name in names})
+        problem = make(**{name: values.pop(name) for name in names})
         command(problem, **values)
 
-    problem_parameters = inspect.signature(Problem, eval_str=True).parameters.values()
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    problem_parameters = inspect.signature(make, eval_str=True).parameters.values()
     # The trace is the first positional argument, then come a command's own.
     every = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -23,9 +23,16 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
     A total of 0 means that nobody knows how much there is.
     """
+    with shown(what) as show:
+        yield show.report
+
+
+@contextmanager
+def shown(what: str) -> Iterator[_Lines | _Bar]:
+    """Give what has, beside `report`, a function `note(text)` for news of a search."""
     show = _Bar(what) if sys.stderr.isatty() else _Lines(what)
     try:
-        yield show.report
+        yield show
     finally:
         show.close()
 
@@ -36,10 +43,13 @@ class _Lines:
         self._next = time.perf_counter() + QUIET_S
 
     def report(self, done: int, total: int) -> None:
+        of_total = f" of {total:,}" if total else ""
+        self.note(f"{self._what}: {done:,}{of_total}")
+
+    def note(self, text: str) -> None:
         now = time.perf_counter()
         if now >= self._next:
-            of_total = f" of {total:,}" if total else ""
-            print(f"sortedf: {self._what}: {done:,}{of_total}", file=sys.stderr)
+            print(f"sortedf: {text}", file=sys.stderr)
             self._next = now + LINE_EVERY_S
 
     def close(self) -> None:
@@ -64,11 +74,18 @@ class _Bar:
         self._shown = False
 
     def report(self, done: int, total: int) -> None:
+        if self._is_shown():
+            self._bar.update(self._task, completed=done, total=total or None)
+
+    def note(self, text: str) -> None:
+        if self._is_shown():
+            self._bar.update(self._task, description=text, completed=0, total=None)
+
+    def _is_shown(self) -> bool:
         if not self._shown and time.perf_counter() >= self._show_at:
             self._bar.start()
             self._shown = True
-        if self._shown:
-            self._bar.update(self._task, completed=done, total=total or None)
+        return self._shown
 
     def close(self) -> None:
         if self._shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +12,20 @@ from sortedf.atomic import refuse_unwritable
 from sortedf.cli.options import (
     BackfillOption,
     BoundOption,
+    JobsOption,
     PlotOption,
     SeedOption,
     TimeLimitOption,
 )
 from sortedf.cli.output import JsonOption, percent, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
-from sortedf.cli.progress import progress
+from sortedf.cli.progress import shown
 from sortedf.plotting import plot_format, plot_schedule, save
-from sortedf.result import Result
+from sortedf.result import Result, gap
+from sortedf.schedule import Schedule
 from sortedf.schedule_file import write_schedule
 from sortedf.solving import solve
+from sortedf.stop import AnyOf, Rounds, Stop, TargetGap
 
 HELP = "Schedule a trace, and prove how far from the best possible that is."
 EXAMPLE = "Example: sortedf solve trace.csv --kv-budget 16492 -o schedule.json"
@@ -35,6 +39,17 @@ def command(
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     bound: BoundOption = "auto",
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of the search, then stop.", min=0)
+    ] = None,
+    target_gap: Annotated[
+        float | None,
+        typer.Option(help="Stop when the gap is at most this: 0.02.", min=0),
+    ] = None,
+    jobs: JobsOption = 1,
+    start: Annotated[
+        Path | None, typer.Option(help="Schedule to search from, as -o writes it.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Schedule to write, as JSON.")
     ] = None,
@@ -46,7 +61,10 @@ def command(
         plot_format(plot)
     loaded = problem.read()
     refuse_unwritable(output, plot)
-    with progress(f"{method}, requests in groups") as report:
+    first = None
+    if start is not None:
+        first = Schedule(loaded.instance, loaded.read_start(start))
+    with shown(f"{method}, requests in groups") as show:
         result = solve(
             loaded.instance,
             method,
@@ -54,7 +72,11 @@ def command(
             time_limit=time_limit,
             seed=seed,
             bound=bound,
-            progress=report,
+            progress=show.report,
+            stop=_stop(rounds, target_gap),
+            start=first,
+            jobs=jobs,
+            on_better=_noting(show.note, loaded.instance.num_requests),
         )
     loaded.confirm(result)
     if output is not None:
@@ -66,6 +88,27 @@ def command(
         print_json(_as_json(loaded, result))
     else:
         _print(loaded, result)
+
+
+def _stop(rounds: int | None, target_gap: float | None) -> Stop | None:
+    rules: list[Stop] = []
+    if rounds is not None:
+        rules.append(Rounds(rounds))
+    if target_gap is not None:
+        rules.append(TargetGap(target_gap))
+    return AnyOf(*rules) if rules else None
+
+
+def _noting(note: Callable[[str], None], n: int) -> Callable[[int, int | None], None]:
+    """Return what tells people about each better schedule."""
+
+    def better(tel: int, bound: int | None) -> None:
+        certified = ""
+        if bound is not None:
+            certified = f", at most {percent(gap(tel, bound))} above the best possible"
+        note(f"mean latency {tel / n:,.1f} steps{certified}")
+
+    return better
 
 
 def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
@@ -90,8 +133,9 @@ def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
 
 def _print(loaded: LoadedProblem, result: Result) -> None:
     n = loaded.instance.num_requests
+    placed = "" if result.backfill is None else f", backfill {result.backfill}"
     rows = [
-        ("found by", f"{result.found_by}, backfill {result.backfill}"),
+        ("found by", f"{result.found_by}{placed}"),
         ("mean latency", f"{result.mean_latency:,.1f} steps"),
         ("total latency", f"{result.tel:,} steps"),
         ("makespan", f"{result.schedule.makespan:,} steps"),

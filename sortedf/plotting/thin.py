@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    Numbers = NDArray[Any]
 
 COLUMNS = 2000
 """Into how many columns a long curve is cut: more than its axis has pixels."""
 
 
-def thin(x: Ints, y: Ints) -> tuple[Ints, Ints]:
+def thin(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     """Drop the points of a curve that nobody could see.
 
     Of each column the first, last, lowest and highest point stay, which is all that a
@@ -24,12 +24,13 @@ def thin(x: Ints, y: Ints) -> tuple[Ints, Ints]:
 
     Parameters
     ----------
-    x, y : int64 arrays, shape (k,)
+    x, y : arrays of numbers, shape (k,)
         Points of a curve, `x` ascending. Short curves are returned as they are.
     """
     if len(x) <= 4 * COLUMNS:
         return x, y
-    share = (x - x[0]) / max(1, x[-1] - x[0])
+    span = x[-1] - x[0]
+    share = (x - x[0]) / (span if span > 0 else 1)
     column = np.minimum(share * COLUMNS, COLUMNS - 1).astype(np.int64)
     first = np.flatnonzero(np.diff(column, prepend=-1))
     last = np.append(first[1:], len(x)) - 1

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from sortedf import METHODS, Instance, check, solve
-from sortedf.cli.main import run
+from tests.refusals import refused
 
 TRACE = "prefill_tokens,decode_tokens\n5,3\n6,2\n1,1\n"
 
@@ -20,29 +20,6 @@ def trace(tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text(TRACE, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def cli(capsys):
-    """Run a command; return its exit code, standard output and standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-def refused(result: tuple[int, str, str]) -> str:
-    """The message of a refusal: exit code 2, one line, nothing on standard output."""
-    code, out, err = result
-    assert code == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("sortedf: error: ")
-    assert "Traceback" not in err
-    return err.removeprefix("sortedf: error: ").rstrip("\n")
 
 
 def test_solve_json(cli, trace):
@@ -388,7 +365,10 @@ def test_methods_are_listed(cli):
     assert "1 + 2 / (1 - max peak / M)" in out
 
 
-COMMANDS = ["solve", "compare", "bound", "check", "generate", "methods"]
+COMMANDS = [
+    "solve", "compare", "bound", "check", "generate", "simulate", "calibrate",
+    "methods",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from online.driver import drive
 from online.executor.execution import chart, run_course
+from online.policy import make_policy
+from online.requests import RequestTable
 from online.rules import StepRules
+from online.step_engine import StepEngine
 from tests.online.executor.conftest import scaled_mix
+from tests.online.policies.engine_runs import POLICY_OPTIONS
 
 KV_BUDGET = 4096
 WIDE = {"max_batched_tokens": 8192, "max_num_seqs": 128}
@@ -19,6 +24,17 @@ COURSES = [
     ("list", "sorted-f"),
     ("plan", "svf"),
 ]
+
+
+def same_logs(real, twin, what):
+    """Everything that two logs hold is the same."""
+    for name in ("start_step", "first_token_step", "completion_step", "preemptions",
+                 "recomputed_tokens", "pauses"):  # fmt: skip
+        np.testing.assert_array_equal(getattr(real, name), getattr(twin, name), what)
+    for name in real.steps.__slots__:
+        np.testing.assert_array_equal(
+            getattr(real.steps, name), getattr(twin.steps, name), f"{what}: {name}"
+        )
 
 
 def agree(real_engine, instance, method, mode, **settings):
@@ -35,13 +51,7 @@ def agree(real_engine, instance, method, mode, **settings):
     )
     assert execution.rules == rules
     real, twin = execution.log, execution.predicted
-    for name in ("start_step", "first_token_step", "completion_step", "preemptions",
-                 "recomputed_tokens", "pauses"):  # fmt: skip
-        np.testing.assert_array_equal(getattr(real, name), getattr(twin, name), name)
-    for name in real.steps.__slots__:
-        np.testing.assert_array_equal(
-            getattr(real.steps, name), getattr(twin.steps, name), name
-        )
+    same_logs(real, twin, method)
     assert real.completed.all()
     return execution
 
@@ -72,6 +82,26 @@ def test_every_request_finishes_in_the_step_that_was_said(
 def test_arrivals_agree_too(real_engine, method):
     """Requests that come while others run."""
     agree(real_engine, scaled_mix(150, 4, rate=0.7), method, "policy", **NARROW)
+
+
+def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
+    """All policies with their options, on requests that arrive, in one engine."""
+    instance = scaled_mix(60, 6, rate=0.4)
+    score = np.random.default_rng(6).normal(size=60)
+    engine = None
+    for name, options in POLICY_OPTIONS:
+        tables = [RequestTable.of_instance(instance, score=score) for _ in range(2)]
+        policies = [make_policy(name, **options) for _ in range(2)]
+        if engine is None:
+            engine = real_engine(
+                tables[0], policies[0], kv_budget=1536, max_batched_tokens=128
+            )
+        else:
+            engine.use(tables[0], policies[0])
+        real = drive(engine)
+        twin = drive(StepEngine(tables[1], engine.rules, policies[1]))
+        same_logs(real, twin, f"{name} {options}")
+        assert real.completed.all()
 
 
 def test_stock_scheduler_is_fcfs(real_engine):

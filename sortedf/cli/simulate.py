@@ -1,0 +1,283 @@
+"""`sortedf simulate`: policies while requests arrive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sortedf.atomic import refuse_unwritable
+from sortedf.cli.options import PlotOption
+from sortedf.cli.output import JsonOption, percent, print_json, print_table
+from sortedf.cli.problem import takes_problem
+from sortedf.cli.progress import progress
+from sortedf.cli.simulation import Simulation
+from sortedf.plotting import plot_format, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from online.named import Named
+    from online.sweep import Outcome, Run, Setting
+
+HELP = "Simulate serving policies while requests arrive, by vLLM's rules."
+EXAMPLE = (
+    "Example: sortedf simulate trace.csv --kv-budget 16492 --policy fcfs,svf "
+    "--load 0.7,1.0,1.3 --seeds 3 --plot load.png"
+)
+
+PLOTS = ("auto", "load", "cdf", "slo", "gamma", "timeline")
+
+
+@takes_problem
+def command(
+    simulation: Simulation,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Names with commas between, with options: uniboost:gamma=0.5."
+        ),
+    ] = "fcfs",
+    rate: Annotated[
+        float | None, typer.Option(help="Requests per second, on average.")
+    ] = None,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of a rate: work offered over what a full cache can do; "
+            "several with commas between."
+        ),
+    ] = None,
+    speed_up: Annotated[
+        float | None,
+        typer.Option(help="Instead of a rate: how much faster than recorded."),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(help="How many draws of arrivals and noise.", min=1)
+    ] = 1,
+    bound: Annotated[
+        str,
+        typer.Option(help="Bound in hindsight, in unit steps: fluid, auto or none."),
+    ] = "fluid",
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Runs at a time, -1 for every core; needs joblib."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Log of a single run, JSON lines."),
+    ] = None,
+    plot: PlotOption = None,
+    plot_kind: Annotated[
+        str, typer.Option(help=f"What to draw: {', '.join(PLOTS)}.")
+    ] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate every policy at every load with every seed, and print the figures."""
+    from online.named import parse_many
+    from online.sweep import grid, sweep
+
+    _check_plot(plot, plot_kind)
+    if sum(option is not None for option in (rate, load, speed_up)) > 1:
+        raise ValueError("give one of --rate, --load and --speed-up.")
+    has_rate = rate is not None or load is not None
+    policies = parse_many(policy)
+    setting = simulation.read(
+        has_rate=has_rate, bound=bound, keep_logs=bool(output or plot)
+    )
+    refuse_unwritable(output, plot)
+    _try_out(policies, setting)
+    if speed_up is not None:
+        rate = _sped_up(speed_up, setting)
+    runs = grid(policies, loads=_loads(load), rate=rate, seeds=range(seeds))
+    if output is not None and len(runs) > 1:
+        raise ValueError(f"-o keeps the log of one run, but there are {len(runs)}.")
+    with progress("runs") as report:
+        outcomes = sweep(setting, runs, jobs=jobs, progress=report)
+    if output is not None:
+        _write_log(outcomes[0], output)
+    if plot is not None:
+        save(_draw(plot_kind, setting, outcomes), plot)
+    if as_json:
+        print_json(_as_json(setting, outcomes))
+    else:
+        _print(setting, outcomes)
+
+
+def _check_plot(plot: Path | None, kind: str) -> None:
+    if plot is not None:
+        plot_format(plot)
+    if kind not in PLOTS:
+        raise ValueError(
+            f"--plot-kind {kind!r} is unknown; choose one of: {', '.join(PLOTS)}."
+        )
+
+
+def _loads(text: str | None) -> list[float | None]:
+    if text is None:
+        return [None]
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--load {text}: give numbers above 0 with commas between."
+        ) from None
+
+
+def _sped_up(factor: float, setting: Setting) -> float:
+    from online.arrivals import mean_rate
+
+    if not factor > 0:
+        raise ValueError(f"--speed-up {factor}: give a number above 0.")
+    return factor * mean_rate(setting.trace)
+
+
+def _try_out(policies: list[Named], setting: Setting) -> None:
+    """Refuse names and options that are wrong before any long work."""
+    from online.policy import make_policy
+    from online.prediction import make
+
+    tried = setting.noise
+    try:
+        if tried is not None:
+            make(tried.name, **tried.options)
+        for tried in policies:
+            make_policy(tried.name, max_wait_s=setting.max_wait_s, **tried.options)
+    except TypeError as error:  # an option of another type, unknown or missing
+        raise ValueError(f"{tried}: {error}.") from None
+
+
+def _write_log(outcome: Outcome, path: Path) -> None:
+    from online.log_file import write_log
+
+    if outcome.log is not None:
+        write_log(outcome.log, path)
+
+
+def _draw(kind: str, setting: Setting, outcomes: list[Outcome]) -> Figure:
+    from online import plots
+
+    if kind == "auto":
+        kind = _suitable(outcomes)
+    looks: dict[str, Any] = {"unit": _unit(setting), "title": _title(setting)}
+    if kind == "timeline":
+        if len(outcomes) > 1 or outcomes[0].log is None:
+            raise ValueError(
+                f"a timeline is of one run, but there are {len(outcomes)}."
+            )
+        looks["title"] = f"{outcomes[0].run.policy} on {looks['title']}"
+        return plots.plot_timeline(outcomes[0].log, setting.rules, **looks)
+    draw = {
+        "load": plots.plot_load,
+        "cdf": plots.plot_cdfs,
+        "slo": plots.plot_slo,
+        "gamma": plots.plot_gamma,
+    }[kind]
+    return draw(outcomes, **looks)
+
+
+def _suitable(outcomes: list[Outcome]) -> str:
+    if len({outcome.run.load for outcome in outcomes}) > 1:
+        return "load"
+    return "timeline" if len(outcomes) == 1 else "cdf"
+
+
+def _unit(setting: Setting) -> str:
+    from online.step_time import UNIT_STEPS
+
+    return "steps" if setting.step_time == UNIT_STEPS else "s"
+
+
+def _title(setting: Setting) -> str:
+    n, name = setting.trace.num_requests, setting.trace.name
+    return (
+        f"{name}: {n:,} requests, KV budget {setting.rules.kv_budget:,} tokens, "
+        f"arrivals {setting.arrivals}"
+    )
+
+
+def _as_json(setting: Setting, outcomes: list[Outcome]) -> dict[str, Any]:
+    return {
+        "n": setting.trace.num_requests,
+        "kv_budget": setting.rules.kv_budget,
+        "unit": _unit(setting),
+        "arrivals": str(setting.arrivals),
+        "noise": None if setting.noise is None else str(setting.noise),
+        "rows": [
+            {**_run_as_dict(outcome.run), **outcome.metrics.as_dict()}
+            for outcome in outcomes
+        ],
+    }
+
+
+def _run_as_dict(run: Run) -> dict[str, Any]:
+    return {
+        "policy": str(run.policy),
+        "load": run.load,
+        "rate": run.rate,
+        "seed": run.seed,
+    }
+
+
+def _print(setting: Setting, outcomes: list[Outcome]) -> None:
+    groups: dict[tuple[float | None, str], list[dict[str, Any]]] = {}
+    for outcome in outcomes:
+        key = (outcome.run.load, str(outcome.run.policy))
+        groups.setdefault(key, []).append(outcome.metrics.as_dict())
+    rows = [
+        ([] if load is None else [f"{load:g}"]) + _cells(policy, figures)
+        for (load, policy), figures in groups.items()
+    ]
+    has_load = any(load is not None for load, _ in groups)
+    unit = _unit(setting)
+    title = _title(setting)
+    num_seeds = len({outcome.run.seed for outcome in outcomes})
+    if num_seeds > 1:
+        title += f"\nmedians of {num_seeds} seeds"
+    if not setting.step_time.is_constant and setting.bound != "none":
+        title += "\nno gap: steps differ in length, and bounds are for equal ones"
+    per = "tokens/step" if unit == "steps" else "tokens/s"
+    columns = [
+        "policy", f"mean ({unit})", "P50 TTLT", "P99 TTLT", "P50 TTFT", "P99 TTFT",
+        "P99 TBT", per, "KV lost", "longest wait", "gap",
+    ]  # fmt: skip
+    print_table(
+        title, (["load"] if has_load else []) + columns, rows, num_text=1 + has_load
+    )
+
+
+def _cells(policy: str, figures: list[dict[str, Any]]) -> list[str]:
+    def middle(*path: str) -> float | None:
+        found = []
+        for figure in figures:
+            value: Any = figure
+            for key in path:
+                value = None if value is None else value[key]
+            if value is not None:
+                found.append(value)
+        return median(found) if found else None
+
+    lost = (middle("preemptions") or 0) + (middle("evictions") or 0)
+    return [
+        policy,
+        _number(middle("mean_latency")),
+        _number(middle("ttlt", "p50")),
+        _number(middle("ttlt", "p99")),
+        _number(middle("ttft", "p50")),
+        _number(middle("ttft", "p99")),
+        _number(middle("tbt", "p99")),
+        _number(middle("throughput")),
+        f"{lost:,.0f}",
+        _number(middle("longest_wait")),
+        percent(middle("gap")),
+    ]
+
+
+def _number(value: float | None) -> str:
+    """Return three digits or more, as few decimals as that takes."""
+    if value is None:
+        return "-"
+    decimals = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 1 else 3
+    return f"{value:,.{decimals}f}"

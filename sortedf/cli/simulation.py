@@ -1,0 +1,105 @@
+"""The options that say what a simulated engine is and what comes to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sortedf.cli.problem import parse_kv_budget
+from sortedf.traces import read_trace
+
+if TYPE_CHECKING:
+    from online.sweep import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A trace, an engine and how requests arrive; each field is an option."""
+
+    trace: Annotated[
+        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
+    ]
+    kv_budget: Annotated[
+        str | None,
+        typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
+    ] = None
+    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 1
+    max_num_seqs: Annotated[
+        int | None, typer.Option(help="Most requests that run at once.", min=1)
+    ] = None
+    max_batched_tokens: Annotated[
+        int | None,
+        typer.Option(help="Most tokens in one step; prompts are cut to fit.", min=1),
+    ] = None
+    step_time: Annotated[
+        str,
+        typer.Option(
+            help="Seconds per step, a preset (a100-llama-3-8b, ...) or a file that "
+            "'sortedf calibrate' wrote. Default: steps are the unit of time.",
+            metavar="FILE",
+        ),
+    ] = "1"
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            help="trace, poisson, gamma:cv=4, on-off:on_s=30:off_s=30, "
+            "batches:size=2000 or at-once. Default: the trace's, else poisson.",
+            metavar="KIND",
+        ),
+    ] = None
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="How predicted lengths err: lognormal:sigma=0.5, biased:factor=2, "
+            "rank-preserving, adversarial:factor=10. Default: they are the true ones.",
+            metavar="KIND",
+        ),
+    ] = None
+    max_wait: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which a request goes first.", min=0),
+    ] = None
+    drop_oversize: Annotated[
+        bool,
+        typer.Option("--drop-oversize", help="Leave out requests that can never run."),
+    ] = False
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
+    ] = None
+
+    def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
+        """Read the trace and put together what all runs share."""
+        from online.arrivals import default_kind
+        from online.named import Named, parse_named
+        from online.rules import StepRules
+        from online.step_time_file import step_time_of
+        from online.sweep import Setting
+
+        budget = parse_kv_budget(self.kv_budget)
+        step_time = step_time_of(self.step_time)
+        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        if self.arrivals is None:
+            arrivals = Named(default_kind(trace, has_rate=has_rate))
+        else:
+            arrivals = parse_named(self.arrivals)
+        rules = StepRules(
+            budget,
+            block_size=self.block_size,
+            max_num_seqs=self.max_num_seqs,
+            max_batched_tokens=self.max_batched_tokens,
+        )
+        return Setting(
+            trace,
+            rules,
+            step_time=step_time,
+            arrivals=arrivals,
+            noise=None if self.noise is None else parse_named(self.noise),
+            max_wait_s=self.max_wait,
+            drop_oversize=self.drop_oversize,
+            bound=bound,
+            keep_logs=keep_logs,
+        )
