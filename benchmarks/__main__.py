@@ -15,12 +15,14 @@ from benchmarks import (
     bound_check,
     dual_bound,
     engine,
+    exact_rivals,
     fuzz,
     group_quality,
     latency,
     online_amin,
     online_load,
     online_tails,
+    quality,
     scheduler_cost,
     simulator_speed,
     speed,
@@ -30,10 +32,13 @@ from benchmarks.data import MissingDataError
 from benchmarks.environment import environment
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
+from sortedf.errors import MissingExtraError
+from sortedf.plotting import save
+from sortedf.plotting.canvas import settle
 
 MODULES = (
-    latency, group_quality, dual_bound, strengthening, bound_check, speed, fuzz, engine,
-    scheduler_cost, online_load, online_tails, online_amin, simulator_speed, batch,
+    latency, quality, exact_rivals, group_quality, dual_bound, strengthening,
+    bound_check, speed, fuzz, engine, scheduler_cost, online_load, online_tails, online_amin, simulator_speed, batch,
     batch_kills,
 )  # fmt: skip
 """Imported for their specs."""
@@ -72,19 +77,41 @@ def _run(name: str, spec: Spec, settings: Settings, results: Path) -> bool:
     facts["benchmark_s"] = round(time.perf_counter() - began, 1)
     lines = [f"{json.dumps(row)}\n" for row in (facts, *rows)]
     _write(results / f"{name}.jsonl", "".join(lines))
-    _write(results / f"{name}.md", _page(name, spec, facts, rows, settings))
+    plots = _plot(name, spec, rows, results)
+    _write(results / f"{name}.md", _page(name, spec, facts, rows, settings, plots))
     print(f"   {facts['benchmark_s']} s", file=sys.stderr)
     return True
 
 
+def _plot(name: str, spec: Spec, rows: list[Row], results: Path) -> list[str]:
+    """Draw the figures beside the page; return their file names."""
+    if spec.figures is None:
+        return []
+    try:
+        figures = spec.figures(rows)
+    except MissingExtraError as error:
+        print(f"   no figures: {error}", file=sys.stderr)
+        return []
+    for key, figure in figures.items():
+        settle(figure)
+        save(figure, results / f"{name}_{key}.png")
+    return [f"{name}_{key}.png" for key in figures]
+
+
 def _page(
-    name: str, spec: Spec, facts: Row, rows: list[Row], settings: Settings
+    name: str,
+    spec: Spec,
+    facts: Row,
+    rows: list[Row],
+    settings: Settings,
+    plots: list[str],
 ) -> str:
     quick = " --quick" if settings.quick else ""
     lines = [f"# {spec.title}", f"`python -m benchmarks {name}{quick}`"]
     if settings.quick:
         lines.append("A dry run at tiny sizes: these figures mean nothing.")
     lines.append(spec.page(rows))
+    lines += [f"![{plot}]({plot})" for plot in plots]
     listed = ", ".join(f"{key} {value}" for key, value in facts.items())
     lines.append(f"Raw rows: `{name}.jsonl`. Made with {listed}.")
     return "\n\n".join(lines) + "\n"

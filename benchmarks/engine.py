@@ -21,20 +21,20 @@ from sortedf.generator import generate
 
 if TYPE_CHECKING:
     from benchmarks.registry import Row, Settings
-    from online.executor.execution import Course, Execution
+    from online.executor.execution import Course, Execution, Mode
 
 KV_BUDGET = 4096
 MAX_MODEL_LEN = 1024
-STEPS = {
-    "large": {"max_batched_tokens": 8192, "max_num_seqs": 128},
-    "small": {"max_batched_tokens": 96, "max_num_seqs": 96},
-    "few": {"max_batched_tokens": 8192, "max_num_seqs": 9},
-}
-"""Large steps, small ones in which prompts are cut, and few requests at once."""
+STEPS = {"large": (8192, 128), "small": (96, 96), "few": (8192, 9)}
+"""Tokens and requests of a step: large steps, small ones in which prompts are cut, and
+few requests at once."""
 
-COURSES = (
+COURSES: tuple[tuple[Mode, str], ...] = (
     ("policy", "fcfs"), ("policy", "svf"), ("list", "sorted-f"), ("plan", "svf"),
     ("plan", "auto"),
+)  # fmt: skip
+GAINS: tuple[tuple[Mode, str], ...] = (
+    ("policy", "svf"), ("list", "sorted-f"), ("plan", "auto"),
 )  # fmt: skip
 PAIRS = 5
 
@@ -48,7 +48,13 @@ def scaled_mix(n: int, seed: int) -> Instance:
 
 
 def _settings(name: str) -> VllmSettings:
-    return VllmSettings(KV_BUDGET, max_model_len=MAX_MODEL_LEN, **STEPS[name])
+    tokens, seqs = STEPS[name]
+    return VllmSettings(
+        KV_BUDGET,
+        max_num_seqs=seqs,
+        max_batched_tokens=tokens,
+        max_model_len=MAX_MODEL_LEN,
+    )
 
 
 def _rules(settings: VllmSettings) -> StepRules:
@@ -133,7 +139,7 @@ def gains(settings: Settings) -> list[Row]:
                 "preemptions": stock.preemptions,
             }
         )
-        for mode, method in (("policy", "svf"), ("list", "sorted-f"), ("plan", "auto")):
+        for mode, method in GAINS:
             began = time.perf_counter()
             course = chart(instance, _rules(engine), method, mode=mode)
             planning_s = time.perf_counter() - began
@@ -217,7 +223,7 @@ def _gains_table(rows: list[Row]) -> str:
 
 
 def _speedup(base: dict[int, Row], own: list[Row], key: str) -> float:
-    return median(base[row["pair"]][key] / row[key] for row in own)
+    return float(median(base[row["pair"]][key] / row[key] for row in own))
 
 
 add("engine", Spec("A real vLLM engine", run, page))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from matplotlib.figure import Figure
+
 Row = dict[str, Any]
 """One measurement, as it is kept in a JSON line."""
 
@@ -46,11 +48,14 @@ class Spec:
         Measures; returns raw rows.
     page : callable
         Turns raw rows into the body of a Markdown page.
+    figures : callable, optional
+        Turns raw rows into figures by name, for the page; needs matplotlib.
     """
 
     title: str
     run: Callable[[Settings], list[Row]]
     page: Callable[[list[Row]], str]
+    figures: Callable[[list[Row]], dict[str, Figure]] | None = None
 
 
 SPECS: dict[str, Spec] = {}

@@ -35,7 +35,7 @@ from lp.windows import (
 )
 from sortedf.arrays import exact_sum
 from sortedf.bounds import BOUNDS, Proof
-from sortedf.methods import METHODS
+from sortedf.methods.best_list import best_list
 from sortedf.registry import register
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def branching(instance: Instance, options: Options) -> Proof:
     root = max(ascent.certificate.bound, exact_sum(instance.decode))
     if not 0 < instance.num_requests <= MAX_REQUESTS:
         return Proof(root, ascent.certificate)
-    schedule = METHODS["auto"].solve(instance, options).schedule
+    schedule = best_list(instance, options).schedule
     certificate, tel = ascent.certificate, schedule.tel
     prices = certificate.price.astype(np.float64) * 0.5**certificate.scale_bits
     # Room behind: with windows that force requests to be late, later steps have prices.

@@ -20,9 +20,9 @@ import numpy as np
 from lp.prices import certify, dual_value, fixed_point
 from lp.quasi_newton import minimise
 from lp.smoothing import smoothed_dual
-from lp.start_prices import fluid_prices
 from sortedf.arrays import exact_sum
 from sortedf.bounds import BOUNDS, Proof
+from sortedf.fluid_prices import fluid_prices
 from sortedf.registry import register
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from lp.growth import (
     least_brackets,
     price_of_rows,
 )
-from lp.start_prices import fluid_prices
 from sortedf.arrays import exact_sum
 from sortedf.bounds import BOUNDS, Proof
+from sortedf.fluid_prices import fluid_prices
 from sortedf.registry import register
 from sortedf.volume import volume
 

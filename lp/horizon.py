@@ -9,7 +9,7 @@ import numpy as np
 
 from sortedf.arrays import exact_sum
 from sortedf.methods import RULES
-from sortedf.methods.auto import WINDOWS
+from sortedf.methods.best_list import WINDOWS
 from sortedf.options import Options
 from sortedf.placement import place
 

@@ -17,6 +17,7 @@ from sortedf.arrays import exact_sum
 from sortedf.checker import check
 from sortedf.errors import TooLargeError
 from sortedf.methods import METHODS, Method, Outcome
+from sortedf.methods.best_list import best_list
 from sortedf.registry import register
 from sortedf.schedule import Schedule
 
@@ -71,7 +72,7 @@ def milp(instance: Instance, options: Options) -> Outcome:
     def left() -> float:
         return max(limit - (time.perf_counter() - began), 0.0)
 
-    best = METHODS["auto"].solve(instance, options)
+    best = best_list(instance, options)
     tel = best.schedule.tel
     least, prices, stopped = exact_sum(instance.decode), np.zeros(0), False
     if tel > least:
@@ -100,7 +101,7 @@ def milp(instance: Instance, options: Options) -> Outcome:
 register(METHODS, "method", "milp")(
     Method(
         milp,
-        about="integer program, from the best schedule of auto",
+        about="integer program, from the best list",
         guarantee="optimal, if it ends within the time limit",
         cost="exponential",
         max_requests=MAX_REQUESTS,
@@ -198,7 +199,7 @@ def _outcome(best: Outcome, schedule: Schedule, lower_bound: int) -> Outcome:
     return Outcome(
         schedule,
         found_by=best.found_by if kept else "milp",
-        backfill=best.backfill if kept else 0,
+        backfill=best.backfill if kept else None,
         complete=schedule.tel == lower_bound,
         lower_bound=lower_bound,
     )

@@ -61,15 +61,18 @@ class Bound:
 BOUNDS: dict[str, Callable[[Instance, Options], Proof]] = {}
 """Lower bounds by name."""
 
-DUAL_UP_TO = 300
-"""Requests up to which "auto" takes the dual bound, if it is there.
+CLIMB_UP_TO = 300
+"""Requests up to which "auto" climbs to good prices if nobody sets a limit.
 
 Up to there it takes about a second and lifts the fluid bound by 1 to 30 %; at 2,000
 requests of a real mix it is 0.15 %.
 """
 
-DUAL_TIME_LIMIT_S = 10.0
-"""Seconds after which "auto" stops the dual bound on a slow machine."""
+CLIMB_TIME_LIMIT_S = 10.0
+"""Seconds after which "auto" stops climbing on a slow machine."""
+
+MAX_PRICED = 5 * 10**9
+"""Requests times steps up to which "auto" evaluates prices at all: about a second."""
 
 
 def bound(
@@ -85,7 +88,9 @@ def bound(
     ----------
     instance : Instance
     method : str
-        A name in `BOUNDS`, or "auto": "dual" where it is fast and pays, else "fluid".
+        A name in `BOUNDS`, or "auto": the better of "fluid" and "dual". There, "dual"
+        climbs to better prices only for few requests or within a given time limit, and
+        is left out where a single evaluation of prices takes long.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     progress : callable, optional
@@ -110,8 +115,10 @@ def bound(
     began = time.perf_counter()
     names = [method]
     if method == "auto":
-        names = ["dual", "fluid"] if _dual_pays(instance) else ["fluid"]
-        time_limit = DUAL_TIME_LIMIT_S if time_limit is None else time_limit
+        names = ["dual", "fluid"] if _prices_pay(instance) else ["fluid"]
+        if time_limit is None:
+            few = instance.num_requests <= CLIMB_UP_TO
+            time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
     options = Options(time_limit_s=time_limit, progress=progress)
     proofs = [
         (lookup(BOUNDS, "bound", name)(instance, options), name) for name in names
@@ -121,16 +128,25 @@ def bound(
     return Bound(proof.value, name, runtime_s, proof.certificate)
 
 
-def _dual_pays(instance: Instance) -> bool:
-    if not 0 < instance.num_requests <= DUAL_UP_TO:
+def _prices_pay(instance: Instance) -> bool:
+    if int(instance.peak.sum()) <= instance.usable_kv:
+        return False
+    steps = (
+        int(instance.arrival.max()) + exact_sum(volume(instance)) // instance.usable_kv
+    )
+    if instance.num_requests * steps > MAX_PRICED:
         return False
     load_plugins()
-    return "dual" in BOUNDS and int(instance.peak.sum()) > instance.usable_kv
+    return "dual" in BOUNDS
 
 
-def bound_or_none(instance: Instance, method: str) -> Bound | None:
+def bound_or_none(
+    instance: Instance, method: str, time_limit: float | None
+) -> Bound | None:
     """`bound`, or None where the method is "none"."""
-    return None if method == "none" else bound(instance, method)
+    if method == "none":
+        return None
+    return bound(instance, method, time_limit=time_limit)
 
 
 @register(BOUNDS, "bound", "fluid")

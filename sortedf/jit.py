@@ -21,5 +21,5 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     of the outer kernel when it decides whether to compile again. Signatures stay open,
     because a frozen array is another type to numba than a writeable one.
     """
-    jitted: Callable[P, R] = numba.njit(cache=True)(function)
+    jitted: Callable[P, R] = numba.njit(cache=True, nogil=True)(function)
     return jitted

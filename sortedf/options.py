@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sortedf.arrays import MAX_TOKENS, checked_int
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sortedf.schedule import Schedule
+    from sortedf.stop import Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +27,40 @@ class Options:
         chooses among several placements tries several windows.
     time_limit_s : float, optional
         Seconds after which a method that can stop early gives its best so far. List
-        rules cannot: they run to their end.
+        rules cannot, except where they select exact groups: they run to their end.
     seed : int
         Seed of whatever is drawn at random. The same seed gives the same schedule,
         unless a time limit cuts the search.
     progress : callable, optional
         Called as `progress(done, total)` now and then during long work.
+    stop : Stop, optional
+        When a search ends, beside the time limit.
+    start : Schedule, optional
+        What a search starts from, and is never worse than.
+    jobs : int
+        Threads of a search.
+    lower_bound : int, optional
+        A proven bound on TEL that is known beforehand; a search ends where it is met.
+    on_better : callable, optional
+        Called as `on_better(tel, lower bound or None)` when a search finds better.
     """
 
     backfill: int | None = None
     time_limit_s: float | None = None
     seed: int = 0
     progress: Callable[[int, int], None] | None = None
-    _began: float = field(default_factory=time.perf_counter, init=False, repr=False)
+    stop: Stop | None = None
+    start: Schedule | None = None
+    jobs: int = 1
+    lower_bound: int | None = None
+    on_better: Callable[[int, int | None], None] | None = None
+    _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:
         if self.backfill is not None:
             checked_int("backfill", self.backfill, minimum=0, maximum=MAX_TOKENS)
         checked_int("seed", self.seed, minimum=0, maximum=2**63 - 1)
+        checked_int("jobs", self.jobs, minimum=1, maximum=MAX_TOKENS)
         limit = self.time_limit_s
         if limit is not None and (isinstance(limit, bool) or not limit >= 0):
             raise ValueError(
@@ -49,9 +69,25 @@ class Options:
 
     def out_of_time(self) -> bool:
         """Whether the time limit has passed since these options were made."""
+        return self.seconds_left() == 0
+
+    def seconds_left(self) -> float:
+        """Seconds until the time limit has passed, infinite without one."""
         if self.time_limit_s is None:
-            return False
-        return time.perf_counter() - self._began >= self.time_limit_s
+            return math.inf
+        left = self.time_limit_s - (time.perf_counter() - self._began)
+        return max(left, 0.0)
+
+    def with_share_of_time(self, share: float) -> Options:
+        """Return the same options, with a share of the time that is left."""
+        if self.time_limit_s is None:
+            return self
+        limit_s = share * self.seconds_left()
+        return replace(self, time_limit_s=limit_s, _began=time.perf_counter())
+
+    def knowing(self, lower_bound: int) -> Options:
+        """Return the same options, with a bound that is known."""
+        return replace(self, lower_bound=lower_bound)
 
     def report(self, done: int, total: int) -> None:
         """Tell the caller's progress function, if there is one."""

@@ -31,10 +31,11 @@ class Result:
     method : str
         Name of the method that was asked for.
     found_by : str
-        Name of the list rule that the schedule comes from; another one than `method`
-        where that chooses among several.
-    backfill : int
-        Window of the placement that the schedule comes from.
+        Name of the list rule, or of the search, that the schedule comes from; another
+        one than `method` where that chooses among several.
+    backfill : int or None
+        Window of the placement that the schedule comes from; None if it comes from
+        none.
     status : Status
     lower_bound : int or None
         Proven lower bound on the TEL of every feasible schedule; None if none was
@@ -48,7 +49,7 @@ class Result:
     schedule: Schedule
     method: str
     found_by: str
-    backfill: int
+    backfill: int | None
     status: Status
     lower_bound: int | None
     bound_method: str

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from sortedf.bounds import Bound
     from sortedf.instance import Instance
+    from sortedf.schedule import Schedule
+    from sortedf.stop import Stop
+
+BOUND_SHARE = 0.2
+"""Share of the time limit that the bound may take."""
 
 
 def solve(
@@ -28,6 +33,10 @@ def solve(
     seed: int = 0,
     bound: str = "auto",
     progress: Callable[[int, int], None] | None = None,
+    stop: Stop | None = None,
+    start: Schedule | None = None,
+    jobs: int = 1,
+    on_better: Callable[[int, int | None], None] | None = None,
 ) -> Result:
     """Schedule a backlog or a stream of requests under its KV budget.
 
@@ -44,13 +53,23 @@ def solve(
         How many requests that do not fit placement may pass over in a step; 0, the
         papers' rule, if left out, except that "auto" chooses.
     time_limit : float, optional
-        Seconds after which "auto" gives its best so far. List rules always finish.
+        Seconds, the bound included, after which "auto" and "improve" give their best
+        so far, and exact group selection its best groups so far. Other list rules
+        always finish. Without it the searches take a second or two at n = 2000.
     seed : int
-        Seed of the sampling in group selection.
+        Seed of the searches, and of the sampling in group selection.
     bound : str
         A name in `sortedf.BOUNDS`, "auto", or "none".
     progress : callable, optional
         Called as `progress(done, total)` now and then during long work.
+    stop : Stop, optional
+        When "auto" and "improve" end, beside the time limit: see `sortedf.stop`.
+    start : Schedule, optional
+        What "auto" and "improve" start from, and are never worse than.
+    jobs : int
+        Threads of "auto" and "improve".
+    on_better : callable, optional
+        Called as `on_better(tel, lower bound or None)` when a search finds better.
 
     Returns
     -------
@@ -71,8 +90,12 @@ def solve(
     (8, 8, [2, 0, 0])
     """
     lookup(METHODS, "method", method)
-    options = Options(backfill, time_limit, seed, progress)
-    return _run(instance, method, options, bounds.bound_or_none(instance, bound))
+    options = Options(
+        backfill, time_limit, seed, progress, stop, start, jobs, on_better=on_better
+    )
+    share = options.with_share_of_time(BOUND_SHARE)
+    proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
+    return _run(instance, method, options, proven)
 
 
 def compare(
@@ -84,6 +107,7 @@ def compare(
     seed: int = 0,
     bound: str = "auto",
     progress: Callable[[int, int], None] | None = None,
+    jobs: int = 1,
 ) -> list[Result]:
     """Solve by several methods against one lower bound.
 
@@ -92,10 +116,10 @@ def compare(
     instance : Instance
     methods : sequence of str, optional
         Names in the order wanted; by default `methods_for(instance)`.
-    backfill, seed, bound
+    backfill, seed, bound, jobs
         As for `solve`.
     time_limit : float, optional
-        As for `solve`, for each method.
+        As for `solve`, for each method, and a share of it once for the bound.
     progress : callable, optional
         Called as `progress(methods done, methods in all)`.
 
@@ -112,10 +136,11 @@ def compare(
     names = methods_for(instance) if methods is None else list(methods)
     for name in names:
         lookup(METHODS, "method", name)
-    proven = bounds.bound_or_none(instance, bound)
+    share = Options(time_limit_s=time_limit).with_share_of_time(BOUND_SHARE)
+    proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
     results = []
     for name in names:
-        options = Options(backfill, time_limit, seed)
+        options = Options(backfill, time_limit, seed, jobs=jobs)
         results.append(_run(instance, name, options, proven))
         if progress is not None:
             progress(len(results), len(names))
@@ -154,6 +179,8 @@ def _run(
     instance: Instance, method: str, options: Options, proven: Bound | None
 ) -> Result:
     began = time.perf_counter()
+    if proven is not None:
+        options = options.knowing(proven.value)
     outcome = METHODS[method].solve(instance, options)
     runtime_s = time.perf_counter() - began
     bounds_known = [] if proven is None else [(proven.value, proven.method)]

@@ -14,6 +14,7 @@ ALLOWED = {
     "lp": {"sortedf", "lp"},
     "online": {"sortedf", "lp", "online"},
     "benchmarks": {"sortedf", "lp", "online", "benchmarks", "tests"},  # slow twins
+    "proofs_checks": {"sortedf", "lp", "online", "proofs_checks", "tests"},
 }
 OURS = {"sortedf", "lp", "online", "benchmarks", "proofs_checks", "tests"}
 

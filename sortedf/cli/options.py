@@ -7,6 +7,34 @@ from typing import Annotated
 
 import typer
 
+TraceArgument = Annotated[
+    Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
+]
+KvBudgetOption = Annotated[
+    str | None,
+    typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
+]
+BlockSizeOption = Annotated[int, typer.Option(help="Tokens per KV block.", min=1)]
+MaxNumSeqsOption = Annotated[
+    int | None, typer.Option(help="Most requests that run at once.", min=1)
+]
+MaxBatchedTokensOption = Annotated[
+    int | None, typer.Option(help="Most tokens in one step.", min=1)
+]
+StepSecondsOption = Annotated[
+    float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
+]
+BacklogOption = Annotated[
+    bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
+]
+DropOversizeOption = Annotated[
+    bool,
+    typer.Option("--drop-oversize", help="Leave out requests that can never run."),
+]
+TokenizerOption = Annotated[
+    Path | None,
+    typer.Option(help="tokenizer.json or its folder, for traces with texts."),
+]
 BackfillOption = Annotated[
     int | None,
     typer.Option(

@@ -6,14 +6,24 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from sortedf.arrays import MAX_TOKENS
 from sortedf.checker import check
+from sortedf.cli.options import (
+    BacklogOption,
+    BlockSizeOption,
+    DropOversizeOption,
+    KvBudgetOption,
+    MaxBatchedTokensOption,
+    MaxNumSeqsOption,
+    StepSecondsOption,
+    TokenizerOption,
+    TraceArgument,
+)
 from sortedf.engine_model import EngineModel
 from sortedf.errors import TraceError
 from sortedf.instance import Instance
@@ -26,34 +36,15 @@ from sortedf.traces import Trace, read_trace
 class Problem:
     """A trace and how it becomes an instance; each field is an option."""
 
-    trace: Annotated[
-        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
-    ]
-    kv_budget: Annotated[
-        str | None,
-        typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
-    ] = None
-    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 1
-    max_num_seqs: Annotated[
-        int | None, typer.Option(help="Most requests that run at once.", min=1)
-    ] = None
-    max_batched_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens in one step.", min=1)
-    ] = None
-    step_time: Annotated[
-        float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
-    ] = 1.0
-    backlog: Annotated[
-        bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
-    ] = False
-    drop_oversize: Annotated[
-        bool,
-        typer.Option("--drop-oversize", help="Leave out requests that can never run."),
-    ] = False
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
-    ] = None
+    trace: TraceArgument
+    kv_budget: KvBudgetOption = None
+    block_size: BlockSizeOption = 1
+    max_num_seqs: MaxNumSeqsOption = None
+    max_batched_tokens: MaxBatchedTokensOption = None
+    step_time: StepSecondsOption = 1.0
+    backlog: BacklogOption = False
+    drop_oversize: DropOversizeOption = False
+    tokenizer: TokenizerOption = None
 
     def read(self) -> LoadedProblem:
         """Read the trace and check every request against the budget."""

@@ -15,9 +15,17 @@ from sortedf.atomic import refuse_unwritable
 from sortedf.cli.live import live_view
 from sortedf.cli.options import (
     BackfillOption,
+    BacklogOption,
+    BlockSizeOption,
+    KvBudgetOption,
+    MaxBatchedTokensOption,
+    MaxNumSeqsOption,
     PlotOption,
     SeedOption,
+    StepSecondsOption,
     TimeLimitOption,
+    TokenizerOption,
+    TraceArgument,
 )
 from sortedf.cli.output import JsonOption, note, print_json, print_table
 from sortedf.cli.problem import parse_kv_budget, takes_problem
@@ -48,16 +56,8 @@ TINY_LONGEST = 32_768
 class EngineRun:
     """A trace and an engine; each field is an option."""
 
-    trace: Annotated[
-        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
-    ]
-    kv_budget: Annotated[
-        str | None,
-        typer.Option(
-            help="KV cache in tokens; whole blocks of it are used. Required.",
-            metavar="M",
-        ),
-    ] = None
+    trace: TraceArgument
+    kv_budget: KvBudgetOption = None
     engine: Annotated[
         str, typer.Option(help="step (vLLM's rules, no model) or vllm (a real one).")
     ] = "step"
@@ -65,27 +65,15 @@ class EngineRun:
         str | None,
         typer.Option(help="Model for vllm; a tiny random Llama if left out."),
     ] = None
-    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 32
-    max_num_seqs: Annotated[
-        int, typer.Option(help="Most requests that run at once.", min=1)
-    ] = 256
-    max_batched_tokens: Annotated[
-        int,
-        typer.Option(help="Most tokens in one step; prompts are cut to fit.", min=1),
-    ] = 8192
+    block_size: BlockSizeOption = 32
+    max_num_seqs: MaxNumSeqsOption = 256
+    max_batched_tokens: MaxBatchedTokensOption = 8192
     watermark: Annotated[
         float, typer.Option(help="Part of the blocks that admission leaves free.")
     ] = 0.0
-    step_time: Annotated[
-        float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
-    ] = 1.0
-    backlog: Annotated[
-        bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
-    ] = False
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
-    ] = None
+    step_time: StepSecondsOption = 1.0
+    backlog: BacklogOption = False
+    tokenizer: TokenizerOption = None
 
     def rules(self) -> StepRules:
         """Return the engine's rules."""
@@ -154,8 +142,8 @@ class EngineRun:
             rules.kv_budget,
             self.model,
             rules.block_size,
-            self.max_num_seqs,
-            self.max_batched_tokens,
+            rules.seqs_cap,
+            rules.tokens_cap,
             max_model_len=longest,
             watermark=self.watermark,
         )

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sortedf.cli.options import (
+    BlockSizeOption,
+    DropOversizeOption,
+    KvBudgetOption,
+    MaxBatchedTokensOption,
+    MaxNumSeqsOption,
+    TokenizerOption,
+    TraceArgument,
+)
 from sortedf.cli.problem import parse_kv_budget
 from sortedf.traces import read_trace
 
@@ -19,21 +27,11 @@ if TYPE_CHECKING:
 class Simulation:
     """A trace, an engine and how requests arrive; each field is an option."""
 
-    trace: Annotated[
-        Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
-    ]
-    kv_budget: Annotated[
-        str | None,
-        typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
-    ] = None
-    block_size: Annotated[int, typer.Option(help="Tokens per KV block.", min=1)] = 1
-    max_num_seqs: Annotated[
-        int | None, typer.Option(help="Most requests that run at once.", min=1)
-    ] = None
-    max_batched_tokens: Annotated[
-        int | None,
-        typer.Option(help="Most tokens in one step; prompts are cut to fit.", min=1),
-    ] = None
+    trace: TraceArgument
+    kv_budget: KvBudgetOption = None
+    block_size: BlockSizeOption = 1
+    max_num_seqs: MaxNumSeqsOption = None
+    max_batched_tokens: MaxBatchedTokensOption = None
     step_time: Annotated[
         str,
         typer.Option(
@@ -62,14 +60,8 @@ class Simulation:
         float | None,
         typer.Option(help="Seconds after which a request goes first.", min=0),
     ] = None
-    drop_oversize: Annotated[
-        bool,
-        typer.Option("--drop-oversize", help="Leave out requests that can never run."),
-    ] = False
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="tokenizer.json or its folder, for traces with texts."),
-    ] = None
+    drop_oversize: DropOversizeOption = False
+    tokenizer: TokenizerOption = None
 
     def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
         """Read the trace and put together what all runs share."""

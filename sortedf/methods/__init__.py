@@ -1,6 +1,6 @@
 """Methods by name; importing this package fills the tables."""
 
-from sortedf.methods import auto, baselines, sorted_f
+from sortedf.methods import auto, baselines, best_list, improve, sorted_f
 from sortedf.methods.table import METHODS, RULES, Method, Outcome, Rule
 
 __all__ = [
@@ -11,5 +11,7 @@ __all__ = [
     "Rule",
     "auto",
     "baselines",
+    "best_list",
+    "improve",
     "sorted_f",
 ]

@@ -26,9 +26,9 @@ class Outcome:
     ----------
     schedule : Schedule
     found_by : str
-        Name of the list rule that the schedule comes from.
-    backfill : int
-        Window that it was placed with.
+        Name of the list rule, or of the search, that the schedule comes from.
+    backfill : int, optional
+        Window that it was placed with; None if it is no placement of a list.
     complete : bool
         False if the time limit ended the search early.
     lower_bound : int, optional
@@ -37,7 +37,7 @@ class Outcome:
 
     schedule: Schedule
     found_by: str
-    backfill: int
+    backfill: int | None
     complete: bool = True
     lower_bound: int | None = None
 

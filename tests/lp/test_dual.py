@@ -14,9 +14,9 @@ from lp.dual import climb
 from lp.prices import dual_value, fixed_point
 from lp.relaxation import solve_relaxation
 from lp.smoothing import smoothed_dual
-from lp.start_prices import fluid_prices
 from sortedf import EngineModel, Instance, bound, check, solve
 from sortedf.certificate import proven_bound
+from sortedf.fluid_prices import fluid_prices
 from sortedf.options import Options
 from sortedf.volume import volume
 from tests import naive

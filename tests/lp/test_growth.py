@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import lp.growth
 from lp.growth import GrowthPrices, growth_bound, growth_prices
 from lp.growth_bound import fluid_spacing, strengthen
-from lp.start_prices import fluid_prices
 from sortedf import EngineModel, Instance, bound, check, generate, place, solve
+from sortedf.fluid_prices import fluid_prices
 from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances

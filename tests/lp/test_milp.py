@@ -75,11 +75,11 @@ def test_it_improves_on_the_list_rules():
     for seed in range(8):
         instance = tight(7, seed)
         outcome = milp(instance, Options())
-        auto = METHODS["auto"].solve(instance, Options())
-        better = outcome.schedule.tel < auto.schedule.tel
-        assert outcome.schedule.tel <= auto.schedule.tel
-        assert outcome.found_by == ("milp" if better else auto.found_by)
-        assert outcome.backfill == (0 if better else auto.backfill)
+        lists = METHODS["best-list"].solve(instance, Options())
+        better = outcome.schedule.tel < lists.schedule.tel
+        assert outcome.schedule.tel <= lists.schedule.tel
+        assert outcome.found_by == ("milp" if better else lists.found_by)
+        assert outcome.backfill == (None if better else lists.backfill)
         finders.add(outcome.found_by)
     assert "milp" in finders
     assert len(finders) > 1
@@ -110,9 +110,8 @@ def test_little_time_gives_a_schedule_and_a_true_bound():
     assert outcome.lower_bound is not None
     assert solve_relaxation(instance).bound <= outcome.lower_bound
     assert outcome.lower_bound < outcome.schedule.tel
-    assert (
-        outcome.schedule.tel <= METHODS["auto"].solve(instance, Options()).schedule.tel
-    )
+    lists = METHODS["best-list"].solve(instance, Options())
+    assert outcome.schedule.tel <= lists.schedule.tel
 
 
 def stopped_with(monkeypatch: pytest.MonkeyPatch, **changes: object) -> Outcome:
@@ -131,15 +130,15 @@ def stopped_with(monkeypatch: pytest.MonkeyPatch, **changes: object) -> Outcome:
 
 INSTANCE = tight(7, 2)
 LEAST = solve_relaxation(INSTANCE).bound
-AUTO = METHODS["auto"].solve(INSTANCE, Options()).schedule.tel
+LISTS = METHODS["best-list"].solve(INSTANCE, Options()).schedule.tel
 
 
 def test_nothing_found_falls_back_to_the_start(monkeypatch):
     """HiGHS without a point and without a bound leaves both as they were."""
     status = SolverStatus.TIME_LIMIT
     outcome = stopped_with(monkeypatch, status=status, x=None, dual_bound=None)
-    assert outcome.schedule.tel == AUTO
-    assert outcome.lower_bound == LEAST < AUTO
+    assert outcome.schedule.tel == LISTS
+    assert outcome.lower_bound == LEAST < LISTS
     assert not outcome.complete
 
 
@@ -153,18 +152,18 @@ def test_a_point_that_the_checker_refuses_is_not_used(monkeypatch):
 
     monkeypatch.setattr(module, "_schedule", all_at_once)
     outcome = milp(INSTANCE, Options())
-    assert outcome.schedule.tel == AUTO
+    assert outcome.schedule.tel == LISTS
     assert check(INSTANCE, outcome.schedule).feasible
 
 
 @pytest.mark.parametrize(
     ("dual_bound", "proven"),
     [
-        (AUTO - 2.0, AUTO - 2),
-        (AUTO - 2 + 1e-7, AUTO - 2),  # that much is rounding
-        (AUTO - 2 + 1e-2, AUTO - 1),  # that much is not: TEL is an integer
-        (AUTO - 2 - 1e-2, AUTO - 2),
-        (AUTO + 50.0, AUTO),  # starts beyond the schedule's TEL were left out
+        (LISTS - 2.0, LISTS - 2),
+        (LISTS - 2 + 1e-7, LISTS - 2),  # that much is rounding
+        (LISTS - 2 + 1e-2, LISTS - 1),  # that much is not: TEL is an integer
+        (LISTS - 2 - 1e-2, LISTS - 2),
+        (LISTS + 50.0, LISTS),  # starts beyond the schedule's TEL were left out
         (0.0, LEAST),
     ],
 )
@@ -174,7 +173,7 @@ def test_the_bound_is_rounded_on_the_safe_side(monkeypatch, dual_bound, proven):
         monkeypatch, status=SolverStatus.TIME_LIMIT, x=None, dual_bound=dual_bound
     )
     assert outcome.lower_bound == max(proven, LEAST)
-    assert outcome.complete == (outcome.lower_bound == AUTO)
+    assert outcome.complete == (outcome.lower_bound == LISTS)
 
 
 def test_an_interrupt_during_the_relaxation_ends_it(monkeypatch):
@@ -187,7 +186,7 @@ def test_an_interrupt_during_the_relaxation_ends_it(monkeypatch):
     monkeypatch.setattr(module, "solve_relaxation", interrupted)
     monkeypatch.setattr(module, "_solve", None)
     outcome = milp(INSTANCE, Options())
-    assert (outcome.schedule.tel, outcome.lower_bound) == (AUTO, LEAST)
+    assert (outcome.schedule.tel, outcome.lower_bound) == (LISTS, LEAST)
     assert not outcome.complete
 
 
@@ -195,7 +194,7 @@ def test_too_large_is_refused_unless_nobody_asked(monkeypatch):
     """A comparison of all methods goes on with what the list rules found."""
     monkeypatch.setattr(module, "MAX_NONZEROS", 10)
     outcome = milp(INSTANCE, Options())
-    assert (outcome.schedule.tel, outcome.lower_bound) == (AUTO, LEAST)
+    assert (outcome.schedule.tel, outcome.lower_bound) == (LISTS, LEAST)
     assert not outcome.complete
     with pytest.raises(TooLargeError, match=r"more than 10; .*dual"):
         milp(tight(module.MAX_REQUESTS + 4, 1), Options())

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lp.branching import Search
 from lp.prices import Prices
-from lp.start_prices import fluid_prices
 from lp.windows import (
     Windows,
     soft_minima,
@@ -21,6 +20,7 @@ from lp.windows import (
     windows_below,
 )
 from sortedf import Instance, bound, check, generate, solve
+from sortedf.fluid_prices import fluid_prices
 from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances

@@ -19,13 +19,13 @@ from sortedf import (
     solve,
 )
 from sortedf.methods import RULES
-from sortedf.methods import sorted_f as module
 from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances
 
 CORE = ("auto", "fcfs", "mc-sf", "total-size", "svf", "lpt")
-CORE += ("sorted-f", "exact-dp", "local-swap", "quantile-greedy")
+CORE += ("sorted-f", "exact", "exact-dp", "local-swap", "quantile-greedy")
+CORE += ("sorted-f-co-start",)
 
 
 @pytest.mark.kernel
@@ -104,17 +104,8 @@ def mixed(n: int, seed: int) -> Instance:
     return Instance(prefill, rng.integers(1, 120, n), 4000)
 
 
-def test_the_selector_follows_the_size(monkeypatch):
-    """Exact for few requests, local swaps for some, quantiles for many."""
-    picks = [module.selector_for(mixed(n, 0)).__name__ for n in (100, 101, 2001)]
-    assert picks == ["exact_dp", "local_swap", "quantile_greedy"]
-    monkeypatch.setattr(module, "MAX_STATES", 10)
-    assert module.selector_for(mixed(100, 0)).__name__ == "local_swap"
-
-
-def test_same_seed_same_schedule(monkeypatch):
+def test_same_seed_same_schedule():
     """Results repeat: sampling is the only chance, and it is seeded."""
-    monkeypatch.setattr(module, "LOCAL_SWAP_UP_TO", 100)
     instance = mixed(600, 3)
     for name in ("quantile-greedy", "sorted-f", "auto"):
         first, second = (solve(instance, name, seed=7).schedule for _ in range(2))

@@ -1,4 +1,4 @@
-"""Prices to start from: the dual of the fluid relaxation, in closed form."""
+"""Prices of KV memory over time: the dual of the fluid relaxation, in closed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
 
-def fluid_prices(instance: Instance) -> NDArray[np.float64]:
+def fluid_prices(
+    instance: Instance, weight: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
     """Optimal prices of the fluid relaxation, one for each step that it is busy in.
 
     The relaxation (see `sortedf.bounds.fluid`) serves the smallest volume that has
@@ -24,14 +26,22 @@ def fluid_prices(instance: Instance) -> NDArray[np.float64]:
     `-1 / v_i`, from one request to the next without a jump, and to 0 where the machine
     falls idle. They jump up only where a smaller request arrives and interrupts. For a
     backlog that is the piecewise linear curve with slope `-1 / v_k` on
-    `(V_{k-1}, V_k]`, `V_k = (v_1 + ... + v_k) / M`, `v` ascending.
+    `(V_{k-1}, V_k]`, `V_k = (v_1 + ... + v_k) / M`, `v` ascending. Where a step of
+    latency of request `i` costs `w_i` in place of 1, read `v_i / w_i` for `v_i` in the
+    slopes and in what is served first.
+
+    Parameters
+    ----------
+    instance : Instance
+    weight : int64 array, shape (n,), optional
+        `w`, at least 0; all 1 if left out.
 
     Returns
     -------
     float64 array, shape (T,)
         `lambda` in the middle of each step, `t - 1/2` for `t = 1, ..., T`.
     """
-    pieces = _pieces(instance)
+    pieces = _pieces(instance, weight)
     last = pieces[-1][2] if pieces else 0.0
     level: dict[int, float] = {}  # pi_i, known from a request's last piece on
     begins, ends, heights, slopes = [], [], [], []
@@ -54,9 +64,12 @@ def fluid_prices(instance: Instance) -> NDArray[np.float64]:
     return np.where(inside, np.maximum(price, 0), 0)
 
 
-def _pieces(instance: Instance) -> list[tuple[int, float, float, float]]:
-    """Run the fluid schedule: (request, begin, end, 1 / v) in order of time."""
+def _pieces(
+    instance: Instance, weight: NDArray[np.int64] | None
+) -> list[tuple[int, float, float, float]]:
+    """Run the fluid schedule: (request, begin, end, w / v) in order of time."""
     volumes = volume(instance).astype(float)
+    slope = ((1 if weight is None else weight) / volumes).tolist()
     length = (volumes / instance.usable_kv).tolist()
     arrival = instance.arrival.tolist()
     order = np.argsort(instance.arrival, kind="stable").tolist()
@@ -69,7 +82,7 @@ def _pieces(instance: Instance) -> list[tuple[int, float, float, float]]:
         if not waiting:
             clock = max(clock, float(arrival[order[k]]))
         while k < len(order) and arrival[order[k]] <= clock:
-            heapq.heappush(waiting, (length[order[k]], order[k]))
+            heapq.heappush(waiting, (-slope[order[k]], order[k]))
             k += 1
         i = waiting[0][1]
         end = clock + rest[i]
@@ -78,6 +91,6 @@ def _pieces(instance: Instance) -> list[tuple[int, float, float, float]]:
             rest[i] -= end - clock
         else:
             heapq.heappop(waiting)
-        pieces.append((i, clock, end, 1 / volumes[i]))
+        pieces.append((i, clock, end, slope[i]))
         clock = end
     return pieces

@@ -1,0 +1,118 @@
+"""Reading a batch file: one request per line, checked before anything is started."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from online.executor.batch.errors import BatchFileError
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+SUPPORTED = (CHAT, COMPLETIONS)
+"""URLs that can be answered here."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """One line of a batch file.
+
+    Attributes
+    ----------
+    custom_id : str
+        The user's name for it, unique in the file.
+    url : str
+        Which API it is for; one that is not in `SUPPORTED` gets an error of its own.
+    body : dict
+        Its parameters; the engine's API checks them.
+    """
+
+    custom_id: str
+    url: str
+    body: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFile:
+    """All requests of a file, in its order.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of the file's bytes, by which a journal knows it again.
+    """
+
+    path: Path
+    sha256: str
+    requests: tuple[BatchRequest, ...]
+
+
+def read_batch(path: str | PathLike[str]) -> BatchFile:
+    """Read and check a batch file.
+
+    Raises
+    ------
+    BatchFileError
+        If it cannot be read, is empty, or a line is no request; with file and line.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise BatchFileError(f"{path} cannot be read: {error.strerror}.") from None
+    requests: list[BatchRequest] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        request = _request(line, where)
+        first = seen.setdefault(request.custom_id, number)
+        if first != number:
+            raise BatchFileError(
+                f"{where}: custom_id {request.custom_id!r} is that of line {first} "
+                "but must be unique."
+            )
+        requests.append(request)
+    if not requests:
+        raise BatchFileError(f"{path} is empty; one JSON object per line is needed.")
+    digest = hashlib.sha256(content).hexdigest()
+    return BatchFile(Path(path), digest, tuple(requests))
+
+
+def _request(line: bytes, where: str) -> BatchRequest:
+    content = parse_object(line, where)
+    for name, kind, what in (
+        ("custom_id", str, "a string"),
+        ("method", str, "a string"),
+        ("url", str, "a string"),
+        ("body", dict, "an object"),
+    ):
+        if name not in content:
+            raise BatchFileError(f"{where}: the field {name!r} is missing.")
+        if not isinstance(content[name], kind):
+            value = json.dumps(content[name])
+            raise BatchFileError(f"{where}: {name} = {value} but must be {what}.")
+    if content["method"] != "POST":
+        raise BatchFileError(
+            f"{where}: method = {content['method']!r} but must be 'POST'."
+        )
+    if not content["custom_id"].isprintable():
+        raise BatchFileError(f"{where}: custom_id must consist of printable letters.")
+    return BatchRequest(content["custom_id"], content["url"], content["body"])
+
+
+def parse_object(line: bytes, where: str) -> dict[str, Any]:
+    """Read one line as a JSON object, or raise with its place."""
+    try:
+        content = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise BatchFileError(f"{where} is no JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise BatchFileError(f"{where} is no JSON object.")
+    return content

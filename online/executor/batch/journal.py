@@ -1,0 +1,280 @@
+"""The journal beside the output: what is done, safe from a kill at any moment.
+
+JSON lines: a header that says for which input and model it is, then one line for each
+finished request, in the order in which they finished. A line counts once it is there
+with its end; what a kill or a full disk left after the last such line is cut off. The
+journal is locked while a run writes to it and removed when the output is complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from online.executor.batch.errors import JournalError, UnfinishedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from online.executor.batch.lines import Answer
+
+FORMAT = "sortedf run-batch 1"
+BEGINS = json.dumps({"format": FORMAT})[:-1].encode()
+"""First bytes of every journal, by which a torn header is known."""
+
+SUFFIX = ".journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """For what a journal is.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of the input file.
+    model : str
+    settings : mapping
+        Everything else that was asked for; may differ when a run is resumed.
+    """
+
+    sha256: str
+    model: str
+    settings: Mapping[str, Any]
+
+    def line(self) -> bytes:
+        """Return the journal's first line."""
+        content = {
+            "format": FORMAT,
+            "sha256": self.sha256,
+            "model": self.model,
+            "settings": dict(self.settings),
+        }
+        return json.dumps(content).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where in the journal an output line stands, and whether it is an error."""
+
+    offset: int
+    length: int
+    failed: bool
+
+
+class Journal:
+    """Finished requests by `custom_id`, in memory and on the disk.
+
+    The file is opened once and never again while it is locked: to close any other
+    handle of it would give the lock away.
+
+    Parameters
+    ----------
+    output : Path
+        The output file; the journal is `output` with `.journal` behind it.
+    header : Header
+
+    Raises
+    ------
+    JournalError
+        If it is another run's: of another input or model, or one that still goes on.
+
+    Attributes
+    ----------
+    entries : dict of str to Entry
+    settings : mapping
+        Those of the run that began it.
+    """
+
+    def __init__(self, output: Path, header: Header) -> None:
+        self.path = output.with_name(output.name + SUFFIX)
+        self.entries: dict[str, Entry] = {}
+        self.settings: Mapping[str, Any] = header.settings
+        self._writing = threading.Lock()
+        self._number = _open_locked(self.path)
+        try:
+            self._end = self._read(header)
+            os.ftruncate(self._number, self._end)
+            if self._end == 0:
+                self._end = self._write(0, header.line())
+                sync_folder(self.path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, header: Header) -> int:
+        """Take in the lines that are whole; return where they end."""
+        size = os.fstat(self._number).st_size
+        content = io.BytesIO(_read_at(self._number, 0, size))
+        first, lines = content.readline(), content.readlines()
+        if not first.endswith(b"\n"):
+            if not (first.startswith(BEGINS) or BEGINS.startswith(first)):
+                raise self._foreign()
+            return 0
+        self._compare(first, header)
+        end = len(first)
+        for number, line in enumerate(lines, 2):
+            if not self._take(line, end):
+                if number <= len(lines):  # something follows it
+                    raise JournalError(
+                        f"{self.path}, line {number} is damaged: move the journal "
+                        "away to start again from nothing."
+                    )
+                break
+            end += len(line)
+        return end
+
+    def _take(self, line: bytes, offset: int) -> bool:
+        """Take in one line; say whether it was whole."""
+        if not line.endswith(b"\n"):
+            return False
+        try:
+            content = json.loads(line)
+            custom_id, failed = content["custom_id"], content["failed"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        begin = len(_before_output(custom_id, failed))
+        length = len(line) - begin - len(_AFTER_OUTPUT)
+        self.entries.setdefault(custom_id, Entry(offset + begin, length, failed))
+        return True
+
+    def _compare(self, first: bytes, header: Header) -> None:
+        try:
+            found = json.loads(first)
+            if found["format"] != FORMAT:
+                raise ValueError
+            sha256, model = found["sha256"], found["model"]
+            self.settings = found["settings"]
+        except (ValueError, KeyError, TypeError):
+            raise self._foreign() from None
+        for what, ours, theirs in (
+            ("input file", header.sha256, sha256),
+            ("model", header.model, model),
+        ):
+            if ours != theirs:
+                told = "" if what == "input file" else f", {theirs}"
+                raise JournalError(
+                    f"{self.path} is the journal of an unfinished run with another "
+                    f"{what}{told}: finish that run, remove the journal to give it "
+                    "up, or choose another output."
+                )
+
+    def _foreign(self) -> JournalError:
+        return JournalError(
+            f"{self.path} is no journal of run-batch: move it away or choose another "
+            "output."
+        )
+
+    def append(self, answers: Iterable[tuple[str, Answer]]) -> None:
+        """Add finished requests; when this returns they are on the disk.
+
+        Who is there already stays as it is.
+        """
+        with self._writing:
+            lines: list[bytes] = []
+            added: dict[str, Entry] = {}
+            end = self._end
+            for custom_id, answer in answers:
+                if custom_id in self.entries or custom_id in added:
+                    continue
+                before = _before_output(custom_id, answer.failed)
+                output = answer.line.encode()
+                lines.append(before + output + _AFTER_OUTPUT)
+                added[custom_id] = Entry(end + len(before), len(output), answer.failed)
+                end += len(lines[-1])
+            self._end = self._write(self._end, b"".join(lines))
+            self.entries.update(added)
+
+    def _write(self, offset: int, content: bytes) -> int:
+        """Write and wait for the disk; return the new end."""
+        end = offset
+        try:
+            while end < offset + len(content):
+                end += os.pwrite(self._number, content[end - offset :], end)
+            os.fsync(self._number)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._number, offset)
+            raise UnfinishedError(
+                f"{self.path} cannot be written: {error.strerror}; make room and run "
+                "the same command again to go on."
+            ) from error
+        return end
+
+    def output_lines(self, custom_ids: Iterable[str]) -> Iterator[bytes]:
+        """Give the output lines of requests, each with its end."""
+        for custom_id in custom_ids:
+            entry = self.entries[custom_id]
+            yield _read_at(self._number, entry.offset, entry.length) + b"\n"
+
+    @property
+    def num_failed(self) -> int:
+        """How many of the finished requests failed."""
+        return sum(entry.failed for entry in self.entries.values())
+
+    def close(self, *, remove: bool = False) -> None:
+        """Give the lock back; remove the file if it is of no more use."""
+        if self._number < 0:
+            return
+        if remove:
+            self.path.unlink(missing_ok=True)
+        os.close(self._number)
+        self._number = -1
+
+
+_AFTER_OUTPUT = b"}\n"
+
+
+def _before_output(custom_id: str, failed: bool) -> bytes:
+    """Return the begin of an entry's line: the output's own text follows, as it is."""
+    content = json.dumps({"custom_id": custom_id, "failed": failed})
+    return content[:-1].encode() + b', "output": '
+
+
+def _read_at(number: int, offset: int, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length and (part := os.pread(number, length, offset)):
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _open_locked(path: Path) -> int:
+    """Open the journal for this run alone, making it if it is not there."""
+    while True:
+        try:
+            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            reason = error.strerror
+            raise JournalError(f"{path} cannot be written: {reason}.") from None
+        try:
+            # Not flock: an engine that outlives a killed run must not hold it.
+            fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(number)
+            raise JournalError(
+                f"{path} is in use: another run writes to the same output; wait for "
+                "it or choose another output."
+            ) from None
+        # Another run may have finished and removed it between the two calls.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(number), path.stat()):
+                return number
+        os.close(number)
+
+
+def sync_folder(path: Path) -> None:
+    """Make sure that a new name in a folder survives, too."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

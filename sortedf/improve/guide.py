@@ -1,0 +1,104 @@
+"""What guides the search: an order of the requests, and what each start costs.
+
+Prices of KV memory over time turn TEL into a sum of local costs: see the package. They
+are those of the fluid relaxation with a little less memory than there is, because no
+schedule keeps all of it full: then what the best schedules do is what they recommend.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.fluid_prices import fluid_prices
+from sortedf.improve.kernels import DUE, FAR, Guide, find_due
+from sortedf.volume import volume
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.improve.objective import Objective
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+FILLED = 0.96
+"""Share of the budget that good schedules hold, roughly."""
+
+LATE_COST = 10.0
+"""Cost of a step after the deadline, in steps of the heaviest request."""
+
+SCANNED = 256
+"""Starts of each request that are looked at before the best one is refined."""
+
+
+def make_guide(instance: Instance, objective: Objective) -> tuple[Guide, Ints]:
+    """Prepare an instance for the search.
+
+    Returns
+    -------
+    guide : Guide
+        By rank: the order in which prices recommend to start the requests.
+    order : int64 array, shape (n,)
+        Request ids by rank.
+    """
+    prices = _prices(instance, objective)
+    guide = _guide_of(instance, objective, prices)
+    # For the makespan alone, no start is better than another one.
+    find_due(guide, 0 if objective.makespan else len(prices) // SCANNED + 1)
+    tie = -volume(instance) if objective.makespan else volume(instance)
+    order = np.lexsort((tie, guide.request[:, DUE]))
+    guide = guide._replace(request=guide.request[order], least=guide.least[order])
+    return guide, order
+
+
+def _prices(instance: Instance, objective: Objective) -> Floats:
+    """Prices for the steps `t = 1, ..., T`; all the same where only the end counts."""
+    largest = int(instance.peak.max(initial=1))
+    budget = max(int(instance.kv_budget * FILLED), largest)
+    budget = min(budget + instance.engine.block_size, instance.kv_budget)
+    shrunk = instance.replace(kv_budget=budget)
+    if objective.makespan:
+        steps = 2 * len(fluid_prices(shrunk)) + int(instance.decode.max(initial=0))
+        return np.full(steps, 1 / instance.usable_kv)
+    return fluid_prices(shrunk, objective.weight)
+
+
+def _guide_of(instance: Instance, objective: Objective, prices: Floats) -> Guide:
+    """Gather what is known, by id, before it is known when requests are due."""
+    weight = objective.weights(instance)
+    columns = [
+        instance.prefill,
+        instance.decode,
+        instance.arrival,
+        weight,
+        _deadline(instance, objective),
+        volume(instance),
+        instance.arrival,
+    ]
+    steps = np.arange(len(prices) + 1)
+    padded = np.concatenate([[0.0], prices])
+    return Guide(
+        request=np.stack(columns, axis=1),
+        least=np.zeros(len(weight)),
+        price=np.cumsum(np.stack([padded, padded * steps], axis=1), axis=0),
+        late_cost=LATE_COST * float(weight.max(initial=1)),
+        budget=instance.usable_kv,
+        block=instance.engine.block_size,
+        max_seqs=instance.engine.seqs_cap,
+        max_tokens=instance.engine.tokens_cap,
+    )
+
+
+def _deadline(instance: Instance, objective: Objective) -> Ints:
+    """Step after which each request is late; the largest ones may be, if some may."""
+    n = instance.num_requests
+    if objective.max_latency is None:
+        return np.full(n, FAR)
+    deadline = instance.arrival + objective.max_latency
+    may_be_late = objective.may_be_late(n)
+    if may_be_late:
+        deadline[np.argsort(volume(instance), kind="stable")[-may_be_late:]] = FAR
+    return deadline

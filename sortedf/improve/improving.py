@@ -1,0 +1,207 @@
+"""Rounds of beam searches, wider and wider, until a rule says stop."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.improve.beam import Beam, widest
+from sortedf.improve.guide import make_guide
+from sortedf.improve.objective import Objective
+from sortedf.schedule import Schedule
+from sortedf.stop import SearchState, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sortedf.improve.kernels import Guide
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+
+FIRST_WIDTH = 3
+"""Partial schedules side by side in the first round."""
+
+WIDER = 4
+"""Each round is this times as wide as the one before."""
+
+IN_TIME = 0.9
+"""A round is made so narrow that it takes this share of the time that is left."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Improvement:
+    """What a search found.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The best one, the given start included.
+    found : bool
+        Whether it is another one than the start.
+    rounds : int
+    history : list of (float, int)
+        Seconds and value whenever a better one was found; first those of the start.
+    """
+
+    schedule: Schedule
+    found: bool
+    rounds: int
+    history: list[tuple[float, int]]
+
+
+def improve(
+    instance: Instance,
+    stop: Stop,
+    *,
+    start: Schedule | None = None,
+    objective: Objective | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    bound: int | None = None,
+    on_better: Callable[[int, int | None], None] | None = None,
+) -> Improvement:
+    """Search for a better schedule.
+
+    Parameters
+    ----------
+    instance : Instance
+    stop : Stop
+        When to end, see `sortedf.stop`. A schedule is found whatever it says, if none
+        was given.
+    start : Schedule, optional
+        A feasible schedule of the instance that the result is never worse than.
+    objective : Objective, optional
+        TEL if left out.
+    seed : int
+        The same seed gives the same schedule, unless time ends the search.
+    jobs : int
+        Threads; each searches with a seed of its own in every round.
+    bound : int, optional
+        A proven lower bound on the objective; the search ends where it is met.
+    on_better : callable, optional
+        Called as `on_better(value, bound)` whenever a better schedule is found.
+
+    Returns
+    -------
+    Improvement
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range.
+
+    Examples
+    --------
+    >>> from sortedf import Instance
+    >>> from sortedf.improve import improve
+    >>> from sortedf.stop import Rounds
+    >>> inst = Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10)
+    >>> improve(inst, Rounds(1)).schedule.start.tolist()
+    [2, 0, 0]
+    """
+    checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
+    checked_int("jobs", jobs, minimum=1, maximum=MAX_TOKENS)
+    search = _Search(instance, stop, objective or Objective(), bound, on_better)
+    if start is not None:
+        search.offer(start)
+    search.run(seed, jobs)
+    assert search.best is not None
+    return Improvement(
+        search.best, search.best is not start, search.rounds, search.history
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """The best schedule so far, and how the search got there."""
+
+    instance: Instance
+    stop: Stop
+    objective: Objective
+    bound: int | None
+    on_better: Callable[[int, int | None], None] | None
+    best: Schedule | None = None
+    rounds: int = 0
+    history: list[tuple[float, int]] = field(default_factory=list)
+    _stale: int = 0
+    _began: float = field(default_factory=time.perf_counter)
+
+    def offer(self, schedule: Schedule) -> None:
+        """Keep a schedule if it is better than the best."""
+        rating = self.objective.rating(schedule)
+        if self.best is not None and rating >= self.objective.rating(self.best):
+            return
+        self.best = schedule
+        self._stale = -1  # 0 when this round is over
+        value = rating[1]
+        self.history.append((self._elapsed(), value))
+        if self.on_better is not None:
+            self.on_better(value, self.bound)
+
+    def run(self, seed: int, jobs: int) -> None:
+        """Search until it is time to stop."""
+        if self.instance.num_requests == 0:
+            self.offer(Schedule(self.instance, []))
+        if self.best is not None and self._over():
+            return
+        guide, order = make_guide(self.instance, self.objective)
+        limit = widest(guide)
+        width = min(FIRST_WIDTH, limit)
+        seeds = np.random.SeedSequence(seed)
+        while True:
+            began = self._elapsed()
+            for start in self._round(guide, width, seeds.spawn(jobs)):
+                by_id = np.empty_like(start)
+                by_id[order] = start
+                self.offer(Schedule(self.instance, by_id))
+            self.rounds += 1
+            self._stale += 1
+            if self._over():
+                return
+            width = self._next_width(width, self._elapsed() - began, limit)
+
+    def _round(
+        self, guide: Guide, width: int, seeds: list[np.random.SeedSequence]
+    ) -> list[Ints]:
+        """Search once with every seed, side by side."""
+        numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
+        if len(numbers) == 1:
+            return [self._search_once(guide, width, numbers[0])]
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            return list(
+                pool.map(lambda seed: self._search_once(guide, width, seed), numbers)
+            )
+
+    def _search_once(self, guide: Guide, width: int, seed: int) -> Ints:
+        beam = Beam(guide, width, seed)
+        while not beam.done:
+            beam.advance()
+            if self.stop(self._state()):
+                beam.narrow()
+        return beam.starts(earliest_end=self.objective.makespan)
+
+    def _next_width(self, width: int, took_s: float, limit: int) -> int:
+        """Return the next width: wider, but done before the time is over."""
+        left = self.stop.seconds_left(self._state()) * IN_TIME
+        in_time = width * left / took_s if took_s > 0 else limit
+        return max(1, int(min(width * WIDER, in_time, limit)))
+
+    def _over(self) -> bool:
+        state = self._state()
+        met = self.bound is not None and state.value == self.bound
+        return met or self.stop(state)
+
+    def _state(self) -> SearchState:
+        value = None if self.best is None else self.objective.value(self.best)
+        return SearchState(self._elapsed(), self.rounds, self._stale, value, self.bound)
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._began

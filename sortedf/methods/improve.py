@@ -1,0 +1,89 @@
+"""`improve`: search from a schedule on, and how long it searches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortedf.checker import check
+from sortedf.improve import improve
+from sortedf.methods.best_list import best_list
+from sortedf.methods.table import METHODS, Method, Outcome
+from sortedf.registry import register
+from sortedf.stop import AnyOf, Rounds, Stop, TimeLimit
+
+if TYPE_CHECKING:
+    from sortedf.instance import Instance
+    from sortedf.options import Options
+    from sortedf.schedule import Schedule
+
+EFFORT = 40_000
+"""Requests times partial schedules that are worth searching if nobody sets a limit."""
+
+LIST_SHARE = 0.25
+"""Share of the time limit after which no more lists are tried."""
+
+QUICK_ROUNDS = 3
+"""Rounds at most if nobody sets a limit."""
+
+
+def improve_outcome(instance: Instance, start: Outcome, options: Options) -> Outcome:
+    """Search for a schedule better than one that is there.
+
+    Returns
+    -------
+    Outcome
+        The start itself if nothing better is found.
+    """
+    found = improve(
+        instance,
+        stop_of(instance, options),
+        start=start.schedule,
+        seed=options.seed,
+        jobs=options.jobs,
+        bound=options.lower_bound,
+        on_better=options.on_better,
+    )
+    complete = not options.out_of_time()
+    if not found.found:
+        return Outcome(start.schedule, start.found_by, start.backfill, complete)
+    return Outcome(found.schedule, "improve", None, complete)
+
+
+def stop_of(instance: Instance, options: Options) -> Stop:
+    """Combine the caller's rules; a few rounds if there are none."""
+    rules = [] if options.stop is None else [options.stop]
+    if options.time_limit_s is not None:
+        rules.append(TimeLimit(options.seconds_left()))
+    if not rules:
+        width = EFFORT // max(instance.num_requests, 1)
+        rules.append(Rounds(max(1, min(QUICK_ROUNDS, width.bit_length() // 2))))
+    return AnyOf(*rules)
+
+
+def search(instance: Instance, options: Options) -> Outcome:
+    """Search from the given start, or from the best list."""
+    if options.start is not None:
+        start = Outcome(_checked(instance, options.start), "start", None)
+    else:
+        start = best_list(instance, options.with_share_of_time(LIST_SHARE))
+    return improve_outcome(instance, start, options)
+
+
+def _checked(instance: Instance, start: Schedule) -> Schedule:
+    """Return the start, if it is a schedule of the instance that keeps every rule."""
+    if start.instance is not instance:
+        raise ValueError("start is a schedule of another instance.")
+    report = check(instance, start)
+    if not report.feasible:
+        raise ValueError(f"start is no feasible schedule: {report.violations[0]}")
+    return start
+
+
+register(METHODS, "method", "improve")(
+    Method(
+        search,
+        about="beam search guided by prices of memory",
+        guarantee="that of svf",
+        cost="seconds; anytime with a limit",
+    )
+)

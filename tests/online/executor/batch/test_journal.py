@@ -1,0 +1,199 @@
+"""The journal: whole lines count, torn ones never were, one run at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online.executor.batch.errors import JournalError, UnfinishedError
+from online.executor.batch.journal import Header, Journal
+from online.executor.batch.lines import Answer
+
+HEADER = Header("0" * 64, "model", {"method": "svf"})
+ANSWERS = [
+    ("a", Answer('{"custom_id":"a","text":"one\\n"}', failed=False)),
+    ('"b,\u2028\\', Answer('{"text": "ü\u2028"}', failed=True)),
+    ("c", Answer("{}", failed=False)),
+]
+
+
+def written(folder, answers=ANSWERS):
+    """Write a journal; return its path and content."""
+    journal = Journal(folder / "out.jsonl", HEADER)
+    for answer in answers:
+        journal.append([answer])
+    journal.close()
+    return journal.path, journal.path.read_bytes()
+
+
+def contents(journal):
+    return list(journal.output_lines(journal.entries))
+
+
+def test_keeps_every_byte_of_every_output(tmp_path):
+    written(tmp_path)
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    assert list(journal.entries) == [name for name, _ in ANSWERS]
+    assert contents(journal) == [a.line.encode() + b"\n" for _, a in ANSWERS]
+    assert journal.num_failed == 1
+    journal.close(remove=True)
+    journal.close()
+    assert not journal.path.exists()
+
+
+def test_who_is_there_stays_as_it_is(tmp_path):
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    journal.append([*ANSWERS, ("a", Answer("{}", failed=True))])
+    journal.append([("a", Answer("{}", failed=True))])
+    assert contents(journal) == [a.line.encode() + b"\n" for _, a in ANSWERS]
+    journal.close()
+
+
+def test_torn_at_every_byte(tmp_path):
+    """Cut anywhere, the journal holds exactly the whole lines, and can go on."""
+    path, content = written(tmp_path)
+    header = content.index(b"\n") + 1
+    for cut in range(len(content) + 1):
+        path.write_bytes(content[:cut])
+        journal = Journal(tmp_path / "out.jsonl", HEADER)
+        whole = content[header:cut].count(b"\n") if cut >= header else 0
+        assert list(journal.entries) == [name for name, _ in ANSWERS[:whole]]
+        journal.append(ANSWERS[whole:])
+        assert contents(journal) == [a.line.encode() + b"\n" for _, a in ANSWERS]
+        journal.close()
+        assert path.read_bytes() == content
+
+
+@given(
+    names=st.lists(st.text(min_size=1), unique=True, max_size=6),
+    texts=st.lists(st.text(), min_size=6, max_size=6),
+    data=st.data(),
+)
+def test_any_names_and_texts_and_any_cut(tmp_path_factory, names, texts, data):
+    names = [name.encode("utf-8", "ignore").decode() + str(i)
+             for i, name in enumerate(names)]  # fmt: skip
+    answers = [
+        (name, Answer(json.dumps({"text": text}), failed=len(text) % 2 == 0))
+        for name, text in zip(names, texts, strict=False)
+    ]
+    path, content = written(tmp_path_factory.mktemp("journal"), answers)
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    journal = Journal(path.with_suffix(""), HEADER)
+    whole = max(content[:cut].count(b"\n") - 1, 0)
+    assert [(name, entry.failed) for name, entry in journal.entries.items()] == [
+        (name, answer.failed) for name, answer in answers[:whole]
+    ]
+    assert contents(journal) == [a.line.encode() + b"\n" for _, a in answers[:whole]]
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\0\0\0\0", b"\0\0\n", b'{"custom_id": 1}\n', b"x\n"]
+)
+def test_a_last_line_of_rubbish_is_cut_off(tmp_path, tail):
+    path, content = written(tmp_path)
+    path.write_bytes(content + tail)
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    assert len(journal.entries) == len(ANSWERS)
+    journal.close()
+    assert path.read_bytes() == content
+
+
+def test_damage_in_the_middle_is_refused(tmp_path):
+    path, content = written(tmp_path)
+    first, second, *rest = content.splitlines(keepends=True)
+    path.write_bytes(b"".join([first, second[:9] + b"\n", *rest]))
+    with pytest.raises(JournalError, match="line 2 is damaged: move the journal away"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (Header("1" * 64, "model", {}), "another input file: finish that run, remove"),
+        (Header("0" * 64, "other", {}), "another model, model: finish that run"),
+    ],
+)
+def test_another_runs_journal_is_refused(tmp_path, header, message):
+    path, content = written(tmp_path)
+    with pytest.raises(JournalError, match=message):
+        Journal(tmp_path / "out.jsonl", header)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content", [b"my notes", b"my notes\n", b'{"a": 1}\n', b"[]\n"]
+)
+def test_somebody_elses_file_is_left_alone(tmp_path, content):
+    path = tmp_path / "out.jsonl.journal"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match="is no journal of run-batch"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+    assert path.read_bytes() == content
+
+
+def test_settings_may_differ(tmp_path):
+    written(tmp_path)
+    journal = Journal(tmp_path / "out.jsonl", Header("0" * 64, "model", {"seqs": 3}))
+    assert journal.settings == HEADER.settings
+    journal.close()
+
+
+def test_one_run_at_a_time(tmp_path):
+    """The lock is a process's own, so the other one is another process."""
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    program = (
+        "import fcntl, sys\n"
+        "file = open(sys.argv[1], 'r+b')\n"
+        "try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except OSError: print('locked')\n"
+    )
+    command = [sys.executable, "-c", program, str(journal.path)]
+    assert subprocess.check_output(command, text=True) == "locked\n"
+    journal.close()
+    assert subprocess.check_output(command, text=True) == ""
+
+
+def test_a_run_that_waits_for_nobody_is_told(tmp_path, monkeypatch):
+    def refuse(number, how):
+        raise BlockingIOError
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with pytest.raises(JournalError, match="is in use: another run writes"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
+    """What could not be written whole is taken back."""
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    journal.append(ANSWERS[:1])
+    original = os.pwrite
+
+    def short(number, content, offset):
+        if len(content) < 10:
+            raise OSError(28, "No space left on device")
+        return original(number, content[: len(content) // 2], offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", short)
+        with pytest.raises(UnfinishedError, match="No space left on device; make room"):
+            journal.append(ANSWERS[1:])
+    assert list(journal.entries) == ["a"]
+    journal.append(ANSWERS[2:])
+    journal.close()
+    again = Journal(tmp_path / "out.jsonl", HEADER)
+    assert list(again.entries) == ["a", "c"]
+    again.close()
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(JournalError, match="cannot be written: No such file"):
+        Journal(tmp_path / "none" / "out.jsonl", HEADER)
