@@ -38,8 +38,8 @@ from sortedf.plotting.canvas import settle
 
 MODULES = (
     latency, quality, exact_rivals, group_quality, dual_bound, strengthening,
-    bound_check, speed, fuzz, engine, scheduler_cost, online_load, online_tails, online_amin, simulator_speed, batch,
-    batch_kills,
+    bound_check, speed, fuzz, engine, scheduler_cost, online_load, online_tails,
+    online_amin, simulator_speed, batch, batch_kills,
 )  # fmt: skip
 """Imported for their specs."""
 

@@ -137,7 +137,7 @@ def _climb_once(
 
 def anomalies() -> Row:
     """Smallest anomaly of each kind of each list rule, in growing grids."""
-    grids = ((3, 3, 3), (4, 3, 3), (5, 2, 3), (4, 3, 5), (4, 5, 3))
+    grids = ((3, 3, 3), (4, 3, 3), (4, 3, 5), (4, 5, 3), (5, 2, 3))
     rows = []
     for rule in tiny.RULES:
         found: dict[str, Row] = {}

@@ -294,8 +294,8 @@ def _fade(answers: Ints, ahead: int) -> float:
     that; and the farther it is, the more will have started.
     """
     longer = len(answers) - _first_above(answers, len(answers), ahead)
-    middle = answers[len(answers) // 2]
-    return float(longer / len(answers) * np.exp(-ahead / middle))
+    far = ahead / answers[len(answers) // 2]
+    return longer / len(answers) / (1 + far + far * far / 2)
 
 
 @kernel
@@ -332,8 +332,12 @@ def _next_random(state: int) -> int:
 
 @kernel
 def _between(low: float, high: float, state: int) -> float:
-    """Return a number from `low` to `high`, uniform in its logarithm."""
-    return float(low * (high / low) ** (state / RANDOM_MODULUS))
+    """Return a number from `low` to `high`, the more likely the smaller.
+
+    Here as everywhere only with arithmetic that gives the same on every machine.
+    """
+    share = state / RANDOM_MODULUS
+    return low + (high - low) * share * share
 
 
 @kernel

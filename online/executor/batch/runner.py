@@ -110,11 +110,11 @@ async def run_all(
                 raise EngineGoneError
         return clock
     finally:
+        # What was being written when we were stopped may not have been begun.
+        last = [item for item in _drained(finished) if item is not None]
         for task in (releasing, *tasks):
             task.cancel()
         await asyncio.gather(releasing, *tasks, return_exceptions=True)
-        # What was being written when we were stopped may not have been begun.
-        last = [item for item in _drained(finished) if item is not None]
         journal.append([*answers, *last])
 
 
@@ -126,6 +126,7 @@ async def _one(
 ) -> None:
     """Answer one request; its own failure is an answer, the engine's is None."""
     request, body = job
+    task = asyncio.current_task()
     try:
         answer = await serving.answer(request, body)
     except EngineGoneError:
@@ -134,6 +135,8 @@ async def _one(
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         answer = error_answer(request.custom_id, message, INTERNAL_ERROR)
+    if task is not None and task.cancelling():
+        return  # vLLM answers "client disconnected" to a call that is cancelled
     clock.tick()
     finished.put_nowait((request.custom_id, answer))
 

@@ -44,6 +44,8 @@ HOLD_S = 10.0
 """Seconds for which nothing starts while requests come in; then what is there does."""
 
 LOOK_EVERY_S = 0.01
+SETTLE_S = 0.2
+"""Seconds between an error and the question whether the engine is still there."""
 
 _sent: ContextVar[set[str] | None] = ContextVar("sent", default=None)
 _own_id: ContextVar[str] = ContextVar("own_id", default="")
@@ -259,9 +261,14 @@ class VllmServing:
             answer = await _answer(self._handler(request.url), request, body)
         finally:
             self._arrived.add(request.custom_id)
-        if answer.failed and self._engine.errored:
+        if answer.failed and await self._is_dead():
             raise EngineGoneError
         return answer
+
+    async def _is_dead(self) -> bool:
+        """Whether the engine is dead, which may become known a moment later."""
+        await asyncio.sleep(SETTLE_S)
+        return bool(self._engine.errored)
 
     def _handler(self, url: str) -> Any:
         if url == CHAT:

@@ -9,6 +9,7 @@ import pytest
 
 from online.executor.batch.errors import BatchFileError, JournalError, UnfinishedError
 from online.executor.batch.job import run_job
+from online.executor.batch.lines import error_answer
 from sortedf.errors import OutputError
 from tests.online.executor.batch.stub import (
     StubEngine,
@@ -114,6 +115,21 @@ def test_cancelled_from_outside_is_an_interruption(tmp_path):
     engine = Cancelled(delay_s=iter([0.0, 5.0]).__next__, at_once=1)
     with pytest.raises(UnfinishedError, match="interrupted; 1 of 2"):
         run(tmp_path, engine, [request("a"), request("b")])
+
+
+def test_what_is_cancelled_has_no_answer(tmp_path):
+    """The engine's API turns a cancelled call into an error; nobody keeps that."""
+
+    class Polite(StubEngine):
+        async def answer(self, request, body):
+            try:
+                return await super().answer(request, body)
+            except asyncio.CancelledError:
+                return error_answer(request.custom_id, "client disconnected")
+
+    requests = [request("a"), request("b", "die"), request("c"), request("d")]
+    with pytest.raises(UnfinishedError, match="the engine died; 1 of 4"):
+        run(tmp_path, Polite(None, iter([0, 0, 5, 5]).__next__, 1), requests)
 
 
 def test_an_engine_that_does_not_start_leaves_nothing(tmp_path):
