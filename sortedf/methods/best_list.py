@@ -57,7 +57,7 @@ register(METHODS, "method", "best-list")(
     Method(
         best_list,
         about="best of several rules and placements",
-        guarantee="that of svf",
+        guarantee="that of svf, if window 0 is tried",
         cost="as its slowest rule",
     )
 )

@@ -32,7 +32,7 @@ DP_UP_TO = 100
 LOCAL_SWAP_UP_TO = 2000
 """Requests up to which `local-swap` is meant to be used."""
 
-GUARANTEE = "48 with exact groups, backlogs"
+GUARANTEE = "48 with exact groups, backlogs, backfill 0"
 
 
 def groups(instance: Instance, select: Selector, options: Options) -> Iterator[Ints]:
