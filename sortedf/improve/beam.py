@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-CHILDREN = 5
-"""Ways in which each partial schedule is continued."""
+FEW_CHILDREN, MANY_CHILDREN = 2, 5
+"""Ways in which each partial schedule is continued: few in a narrow beam, where the
+best of many would soon all be of one kind, and many in a wide one.
+"""
+
+WIDE_BEAM = 10
+"""Width from which a beam counts as wide."""
 
 STARTS_PER_LEVEL = 5
 """Requests that are due in a level."""
@@ -104,7 +109,7 @@ class Beam:
 
     def advance(self) -> None:
         """Do one level."""
-        children = CHILDREN if self._width > 1 else 1
+        children = children_of(self._width)
         parent = np.repeat(np.arange(self._num_rows), children)
         seeds = self._rng.integers(1, RANDOM_MODULUS, len(parent))
         value, *_ = self._expand(parent, seeds, 0, 0)
@@ -143,6 +148,13 @@ class Beam:
         rows = self._rows
         key: Ints | Floats = rows.clock if earliest_end else rows.cost
         return self._trail.starts(int(np.argmin(key[: self._num_rows])))
+
+
+def children_of(width: int) -> int:
+    """Ways in which a beam of this width continues each partial schedule."""
+    if width == 1:
+        return 1
+    return MANY_CHILDREN if width >= WIDE_BEAM else FEW_CHILDREN
 
 
 def widest(guide: Guide) -> int:

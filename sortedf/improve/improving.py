@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int
-from sortedf.improve.beam import Beam, widest
+from sortedf.improve.beam import Beam, children_of, widest
 from sortedf.improve.guide import make_guide
 from sortedf.improve.objective import Objective
 from sortedf.schedule import Schedule
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-FIRST_WIDTH = 3
+FIRST_WIDTH = 7
 """Partial schedules side by side in the first round."""
 
-WIDER = 4
+WIDER = 2
 """Each round is this times as wide as the one before."""
 
 IN_TIME = 0.9
@@ -191,8 +191,11 @@ class _Search:
     def _next_width(self, width: int, took_s: float, limit: int) -> int:
         """Return the next width: wider, but done before the time is over."""
         left = self.stop.seconds_left(self._state()) * IN_TIME
-        in_time = width * left / took_s if took_s > 0 else limit
-        return max(1, int(min(width * WIDER, in_time, limit)))
+        wider = min(width * WIDER, limit)
+        a_row_took_s = took_s / (width * children_of(width))
+        while wider > 1 and wider * children_of(wider) * a_row_took_s > left:
+            wider -= 1
+        return wider
 
     def _over(self) -> bool:
         state = self._state()

@@ -295,7 +295,7 @@ def _fade(answers: Ints, ahead: int) -> float:
     """
     longer = len(answers) - _first_above(answers, len(answers), ahead)
     far = ahead / answers[len(answers) // 2]
-    return longer / len(answers) / (1 + far + far * far / 2)
+    return float(longer / len(answers) / (1 + far + far * far / 2))
 
 
 @kernel

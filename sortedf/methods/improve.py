@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sortedf.checker import check
 from sortedf.improve import improve
+from sortedf.improve.improving import FIRST_WIDTH
 from sortedf.methods.best_list import best_list
 from sortedf.methods.table import METHODS, Method, Outcome
 from sortedf.registry import register
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from sortedf.schedule import Schedule
 
 EFFORT = 40_000
-"""Requests times partial schedules that are worth searching if nobody sets a limit."""
+"""Requests times widest beam that are worth searching if nobody sets a limit."""
 
 LIST_SHARE = 0.25
 """Share of the time limit after which no more lists are tried."""
 
-QUICK_ROUNDS = 3
+QUICK_ROUNDS = 4
 """Rounds at most if nobody sets a limit."""
 
 
@@ -55,8 +56,9 @@ def stop_of(instance: Instance, options: Options) -> Stop:
     if options.time_limit_s is not None:
         rules.append(TimeLimit(options.seconds_left()))
     if not rules:
-        width = EFFORT // max(instance.num_requests, 1)
-        rules.append(Rounds(max(1, min(QUICK_ROUNDS, width.bit_length() // 2))))
+        widest = EFFORT // max(instance.num_requests, 1)
+        doublings = (widest // FIRST_WIDTH).bit_length()
+        rules.append(Rounds(max(1, min(QUICK_ROUNDS, doublings))))
     return AnyOf(*rules)
 
 

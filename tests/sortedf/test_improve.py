@@ -222,11 +222,11 @@ def test_rounds_get_narrower_when_time_is_short(monkeypatch):
 
     monkeypatch.setattr("sortedf.improve.improving.Beam", Spy)
     improve(mixed(300, 6), Rounds(3))
-    assert widths == [3, 12, 48]
+    assert widths == [7, 14, 28]
     widths.clear()
     improve(mixed(300, 6), TimeLimit(0.5))
     assert max(widths) <= 1000
-    assert widths[-1] < 4 * max(widths[:-1])
+    assert widths[-1] < 2 * max(widths[:-1])
 
 
 def test_search_ends_where_the_bound_is_met_or_nothing_is_gained():
