@@ -39,7 +39,7 @@ def run(settings: Settings) -> list[Row]:
     load_plugins()
     rows = [against_optima(settings.pick(10_000, 20))]
     try:
-        rows += against_traces(settings.data, settings.pick(FIRST, 100))
+        rows += against_traces(settings.data, settings.pick(FIRST, 20))
     except MissingDataError:
         if not settings.quick:
             raise

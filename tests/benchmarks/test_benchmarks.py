@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.__main__ import DEFAULT_DATA, main
 from benchmarks.registry import SPECS
+from online.executor.door import installed_version
 
 HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
 NEEDS_DATA = {"latency", "groups", "dual", "online", "tails", "amin"}
@@ -16,7 +17,23 @@ STARTS_COMMANDS = {"batch", "kills"}
 """Minutes of engine starts; tests/online/executor/batch goes the same way."""
 
 
-@pytest.mark.parametrize("name", sorted(SPECS))
+NEEDS_VLLM = {"engine", "engine_gains", "scheduler_cost"}
+
+
+def cases():
+    """All names; those that start an engine bring vLLM's own warnings along."""
+    marks = (
+        pytest.mark.vllm,
+        pytest.mark.filterwarnings("ignore"),
+        pytest.mark.skipif(installed_version() is None, reason="no vLLM installed"),
+    )
+    return [
+        pytest.param(name, marks=marks if name in NEEDS_VLLM else ())
+        for name in sorted(SPECS)
+    ]
+
+
+@pytest.mark.parametrize("name", cases())
 def test_runs_and_keeps_raw_rows(name, tmp_path):
     """A dry run writes a page and the rows behind it, environment first."""
     if name in NEEDS_DATA and not HAS_DATA:
