@@ -8,7 +8,6 @@ of them, without vLLM's code that it calls.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,8 @@ from online.executor.prompts import random_prompt
 from online.executor.vllm_engine import VllmSettings, start_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.registry import Row, Settings
 
 REAL_STEP_S = 0.025

@@ -74,6 +74,11 @@ CLIMB_TIME_LIMIT_S = 10.0
 MAX_PRICED = 5 * 10**9
 """Requests times steps up to which "auto" evaluates prices at all: about a second."""
 
+MAX_STRENGTHENED = 3 * 10**8
+"""Requests times steps up to which "auto" goes beyond the linear relaxation even if
+nobody sets a limit: it takes some tenths of a second.
+"""
+
 
 def bound(
     instance: Instance,
@@ -88,9 +93,8 @@ def bound(
     ----------
     instance : Instance
     method : str
-        A name in `BOUNDS`, or "auto": the better of "fluid" and "dual". There, "dual"
-        climbs to better prices only for few requests or within a given time limit, and
-        is left out where a single evaluation of prices takes long.
+        A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
+        Its prices are climbed to only for few requests or within a given time limit.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     progress : callable, optional
@@ -115,7 +119,7 @@ def bound(
     began = time.perf_counter()
     names = [method]
     if method == "auto":
-        names = ["dual", "fluid"] if _prices_pay(instance) else ["fluid"]
+        names = _quick_bounds(instance, limited=time_limit is not None)
         if time_limit is None:
             few = instance.num_requests <= CLIMB_UP_TO
             time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
@@ -128,16 +132,18 @@ def bound(
     return Bound(proof.value, name, runtime_s, proof.certificate)
 
 
-def _prices_pay(instance: Instance) -> bool:
+def _quick_bounds(instance: Instance, *, limited: bool) -> list[str]:
+    """Names of the bounds that "auto" takes the best of."""
     if int(instance.peak.sum()) <= instance.usable_kv:
-        return False
-    steps = (
-        int(instance.arrival.max()) + exact_sum(volume(instance)) // instance.usable_kv
-    )
-    if instance.num_requests * steps > MAX_PRICED:
-        return False
+        return ["fluid"]
+    load = exact_sum(volume(instance)) // instance.usable_kv
+    work = instance.num_requests * (int(instance.arrival.max()) + load)
+    if work > MAX_PRICED:
+        return ["fluid"]
     load_plugins()
-    return "dual" in BOUNDS
+    strong = limited or work <= MAX_STRENGTHENED
+    names = ("growth", "fluid-dff") if strong else ("dual",)
+    return [name for name in (*names, "fluid") if name in BOUNDS]
 
 
 def bound_or_none(

@@ -425,3 +425,43 @@ def test_progress_bar_on_a_terminal(monkeypatch):
     with progress.progress("work") as report:
         report(1, 2)
         report(2, 2)
+
+
+@pytest.fixture
+def crowd(tmp_path):
+    """A trace whose schedules are not all alike."""
+    path = tmp_path / "crowd.csv"
+    lines = [f"{1 + 37 * k % 90},{1 + 53 * k % 70}\n" for k in range(60)]
+    path.write_text("prefill_tokens,decode_tokens\n" + "".join(lines), encoding="utf-8")
+    return path
+
+
+def test_solve_searches_from_a_given_schedule(cli, crowd, tmp_path):
+    """It is never worse; what is no schedule of the trace is refused."""
+    path = tmp_path / "first.json"
+    budget = ("--kv-budget", 400, "--json")
+    _, out, _ = cli("solve", crowd, *budget, "--method", "svf", "-o", path)
+    first = json.loads(out)["total_latency"]
+    search = ("--rounds", 1, "--jobs", 2, "--start", path)
+    code, out, _ = cli("solve", crowd, *budget, *search)
+    found = json.loads(out)
+    assert code == 0
+    assert found["total_latency"] < first
+    assert found["found_by"] == "improve"
+    assert found["backfill"] is None
+    path.write_text(json.dumps([0] * 60), encoding="utf-8")
+    assert "no feasible schedule" in refused(cli("solve", crowd, *budget, *search))
+
+
+def test_solve_stops_at_the_target_gap(cli, crowd):
+    """A gap that the lists have already needs no search."""
+    _, out, _ = cli("solve", crowd, "--kv-budget", 400, "--target-gap", 9)
+    assert "found by" in out
+    assert "backfill" in out
+
+
+def test_compare_shows_no_window_for_a_search(cli, crowd):
+    """A dash, because no list was placed."""
+    code, out, _ = cli("compare", crowd, "--kv-budget", 400, "--methods", "improve")
+    assert code == 0
+    assert out.splitlines()[-2].split()[-3] == "-"
