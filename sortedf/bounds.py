@@ -74,11 +74,6 @@ CLIMB_TIME_LIMIT_S = 10.0
 MAX_PRICED = 5 * 10**9
 """Requests times steps up to which "auto" evaluates prices at all: about a second."""
 
-MAX_STRENGTHENED = 3 * 10**8
-"""Requests times steps up to which "auto" goes beyond the linear relaxation even if
-nobody sets a limit: it takes some tenths of a second.
-"""
-
 
 def bound(
     instance: Instance,
@@ -94,7 +89,8 @@ def bound(
     instance : Instance
     method : str
         A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
-        Its prices are climbed to only for few requests or within a given time limit.
+        Only for few requests or within a given time limit are prices climbed to, and
+        strengthened beyond the linear relaxation.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     progress : callable, optional
@@ -141,7 +137,7 @@ def _quick_bounds(instance: Instance, *, limited: bool) -> list[str]:
     if work > MAX_PRICED:
         return ["fluid"]
     load_plugins()
-    strong = limited or work <= MAX_STRENGTHENED
+    strong = limited or instance.num_requests <= CLIMB_UP_TO
     names = ("growth", "fluid-dff") if strong else ("dual",)
     return [name for name in (*names, "fluid") if name in BOUNDS]
 

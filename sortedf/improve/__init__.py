@@ -18,9 +18,6 @@ beam search does (`sortedf.improve.beam`).
 What makes memory stay free is that it has to be kept for the growth of what runs until
 the next completion. Evenly spaced completions need least, so the search prefers
 requests whose completion falls into a wide gap between others (`_evenness`).
-
-Local search in the list of an otherwise fixed placement was tried and gained a third as
-much in ten times the time: after a swap, all that follows is another schedule.
 """
 
 from sortedf.improve.improving import Improvement, improve
