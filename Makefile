@@ -12,7 +12,7 @@ help:
 	@echo "make demo   install into $(VENV) and solve a mixed backlog by every method"
 	@echo "make test   install everything, then lint, types and all tests"
 	@echo "make lint   ruff and mypy --strict"
-	@echo "make bench  all benchmarks (about ten minutes); results in benchmarks/results"
+	@echo "make bench  all benchmarks (hours); results in benchmarks/results"
 	@echo "make clean  remove $(VENV), caches and demo output"
 
 # Stamps remember what is installed, so that nothing is installed twice.
