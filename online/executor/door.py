@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -67,8 +66,3 @@ def let_numba_live(installed: str) -> None:
         return found if isinstance(found, dict | type(vars(object))) else {}
 
     dispatcher.vars = vars_of  # type: ignore[attr-defined]
-
-
-def is_loaded() -> bool:
-    """Whether vLLM has been imported in this process."""
-    return "vllm" in sys.modules

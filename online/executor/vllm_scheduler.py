@@ -56,6 +56,11 @@ class OfferedQueue(RequestQueue):
         """Say which id of the table a request has."""
         self._place[request.request_id] = i
 
+    def forget(self, request_id: str, i: int) -> None:
+        """Drop the name of a request that ended, unless another one has it by now."""
+        if self._place.get(request_id) == i:
+            del self._place[request_id]
+
     def offer(self, ids: Iterable[int]) -> None:
         """Let the engine see these requests, in this order."""
         self._offered = deque(ids)
@@ -318,6 +323,7 @@ class _WithPolicy:
         """Give the places of requests that ended to new ones, now that it is told."""
         if self._id_of is None:
             for i in self._gone:
+                self.waiting.forget(self._names.pop(i), i)
                 self.table.remove(i)
         self._gone = []
 

@@ -101,6 +101,8 @@ def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
     scheduler = scheduler_of(llm)
     assert scheduler.policy_in_charge is not None
     assert scheduler.get_num_unfinished_requests() == 0
+    llm.generate(prompts[:1], params[:1], use_tqdm=False)
+    assert len(scheduler.waiting._place) <= 1  # a server must not remember them all
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "svf"])
