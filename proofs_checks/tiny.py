@@ -301,6 +301,41 @@ def _scan_ratios(
 
 
 @kernel
+def _seek_in_budget(
+    rule: int, s: Ints, o: Ints, budget: int, before: int, start: Ints, row: Ints
+) -> None:
+    """Fill `row`, if still empty, when a token of budget more makes `rule` worse."""
+    if row[0] == 0:
+        after = _tel_of(rule, s, o, budget + 1, start)
+        if after > before:
+            _note(row, s, o, budget, 0, before, after)
+
+
+@kernel
+def _seek_in_request(
+    rule: int,
+    s: Ints,
+    o: Ints,
+    budget: int,
+    i: int,
+    before: int,
+    start: Ints,
+    where: Ints,
+) -> None:
+    """Fill rows 1 and 2 of `where`, if still empty: without `i`, its answer shorter."""
+    if where[1, 0] == 0 and len(s) > 1:
+        after = _tel_without(rule, s, o, budget, i, start)
+        if after > before:
+            _note(where[1], s, o, budget, i, before, after)
+    if where[2, 0] == 0 and o[i] > 1:
+        o[i] -= 1
+        after = _tel_of(rule, s, o, budget, start)
+        o[i] += 1
+        if after > before:
+            _note(where[2], s, o, budget, i, before, after)
+
+
+@kernel
 def _scan_anomalies(n: int, max_s: int, max_o: int, rule: int, where: Ints) -> None:
     """Find the first anomaly of each kind of a rule, for all sizes up to `n`.
 
@@ -318,21 +353,9 @@ def _scan_anomalies(n: int, max_s: int, max_o: int, rule: int, where: Ints) -> N
             peaks = s + o
             for budget in range(peaks.max(), peaks.sum()):
                 before = _tel_of(rule, s, o, budget, start)
-                if where[0, 0] == 0:
-                    after = _tel_of(rule, s, o, budget + 1, start)
-                    if after > before:
-                        _note(where[0], s, o, budget, 0, before, after)
+                _seek_in_budget(rule, s, o, budget, before, start, where[0])
                 for i in range(m):
-                    if where[1, 0] == 0 and m > 1:
-                        after = _tel_without(rule, s, o, budget, i, start)
-                        if after > before:
-                            _note(where[1], s, o, budget, i, before, after)
-                    if where[2, 0] == 0 and o[i] > 1:
-                        o[i] -= 1
-                        after = _tel_of(rule, s, o, budget, start)
-                        o[i] += 1
-                        if after > before:
-                            _note(where[2], s, o, budget, i, before, after)
+                    _seek_in_request(rule, s, o, budget, i, before, start, where)
 
 
 @kernel
@@ -352,20 +375,8 @@ def _random_anomalies(
         budget = np.random.randint(peak, min(total, 3 * peak))  # noqa: NPY002
         i = np.random.randint(n)  # noqa: NPY002
         before = _tel_of(rule, s, o, budget, start)
-        if where[0, 0] == 0:
-            after = _tel_of(rule, s, o, budget + 1, start)
-            if after > before:
-                _note(where[0], s, o, budget, 0, before, after)
-        if where[1, 0] == 0:
-            after = _tel_without(rule, s, o, budget, i, start)
-            if after > before:
-                _note(where[1], s, o, budget, i, before, after)
-        if where[2, 0] == 0 and o[i] > 1:
-            o[i] -= 1
-            after = _tel_of(rule, s, o, budget, start)
-            o[i] += 1
-            if after > before:
-                _note(where[2], s, o, budget, i, before, after)
+        _seek_in_budget(rule, s, o, budget, before, start, where[0])
+        _seek_in_request(rule, s, o, budget, i, before, start, where)
 
 
 @kernel
