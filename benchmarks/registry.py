@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sortedf.registry import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -27,10 +27,13 @@ class Settings:
         Small sizes, to see that a benchmark still runs; its figures mean nothing.
     data : Path
         Folder of real traces; what needs it is skipped, and says so, without it.
+    results : Path
+        Folder of the pages; long benchmarks keep unfinished rows there.
     """
 
     quick: bool
     data: Path
+    results: Path = Path("benchmarks/results")
 
     def pick(self, full: int, quick: int) -> int:
         """Return `full`, or `quick` in quick mode."""

@@ -1,19 +1,19 @@
-"""The branching bound: windows of starts, split until the bound is high enough.
+"""Branch and bound on windows of starts: a bound, and optima of few requests.
 
-For small instances. Every schedule better than a known one lies in windows of starts
-(`lp.windows`). A node of the search is a set of windows with prices of its own that
-prove a bound there. The node of least bound is split: a request starts at some step or
-sooner, or later. So at any time every better schedule lies in an open node, and the
-least of their bounds, or the known TEL if that is less, is a lower bound on TEL. When
-no node is left the known schedule is optimal.
+Every schedule better than a known one lies in windows of starts (`lp.windows`). A node
+of the search is a set of windows with prices of its own that prove a bound there. The
+node of least bound is split: a request starts at some step or sooner, or later. So at
+any time every better schedule lies in an open node, and the least of their bounds, or
+the known TEL if that is less, is a lower bound on TEL. When no node is left the known
+schedule is optimal.
 
-Prices of a node are its parent's after a few steps of the ascent of `lp.dual`; more
-nodes pay better than better prices. The search splits the request whose random starts
-spread most, at their mean.
+Prices of a node are its parent's after a few steps of the ascent of
+`lp.window_ascent`; more nodes pay better than better prices. The search splits the
+request whose random starts spread most, weighted by its size, at their mean. A list by
+mean start is placed in each node that is split: often that is a better schedule.
 
-Among chats with a few documents, up to about 20 requests, this closes most of what
-lies between the linear relaxation and the optimum in seconds. Where most requests are
-documents it closed a quarter in 30 s: there are too many ways to exchange them.
+Up to 24 requests, this closes most of what lies between the linear relaxation and the
+optimum in seconds, and often all of it; see `benchmarks/results/strengthening.md`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import climb
+from lp.dual import climb, or_answers
+from lp.window_ascent import Spread, climb_windows
 from lp.windows import (
     Windows,
-    soft_minima,
     tighten,
     windowed_bound,
     windowed_prices,
     windows_below,
 )
-from sortedf.arrays import exact_sum
 from sortedf.bounds import BOUNDS, Proof
+from sortedf.checker import check
+from sortedf.methods import METHODS, Method, Outcome
 from sortedf.methods.best_list import best_list
+from sortedf.placement import place
 from sortedf.registry import register
+from sortedf.schedule import Schedule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,18 +48,25 @@ if TYPE_CHECKING:
     from sortedf.options import Options
 
     Floats = NDArray[np.float64]
+    HalfFloats = NDArray[np.float32]
 
 MAX_REQUESTS = 40
-"""Above, this is the dual bound: splitting one request hardly lifts the bound."""
+"""Above, the bound is the dual bound: splitting one request hardly lifts it."""
 
-MAX_NODES = 400
-"""Nodes that are looked at without a time limit."""
+MAX_NODES = 1000
+"""Nodes that are looked at without a time limit: about a second."""
 
-TEMPERATURE = 0.003
-"""In mean answer lengths."""
+MAX_OPEN_BYTES = 2**30
+"""The search stops when the prices of its open nodes take so much memory."""
+
+TEMPERATURE = 0.03
+"""In mean answer lengths. Ten times less gives better prices but worse splits."""
 
 ITERATIONS = 8
 """Steps of the quasi-Newton method in a node."""
+
+WINDOWS = (2, 0)
+"""Backfill windows with which a node's list is placed."""
 
 
 @register(BOUNDS, "bound", "branching")
@@ -65,18 +75,58 @@ def branching(instance: Instance, options: Options) -> Proof:
 
     With a certificate only where the root's prices alone prove as much.
     """
-    ascent = climb(instance, options)
-    root = max(ascent.certificate.bound, exact_sum(instance.decode))
-    if not 0 < instance.num_requests <= MAX_REQUESTS:
-        return Proof(root, ascent.certificate)
-    schedule = best_list(instance, options).schedule
-    certificate, tel = ascent.certificate, schedule.tel
-    prices = certificate.price.astype(np.float64) * 0.5**certificate.scale_bits
+    proof, _ = _search(instance, options)
+    return proof
+
+
+def branch_and_bound(instance: Instance, options: Options) -> Outcome:
+    """Find an optimal schedule, or the best until the time limit or `MAX_NODES`.
+
+    The best schedule of the list rules, or `options.start`, is where it begins. With
+    more than `MAX_REQUESTS` requests nothing is searched.
+    """
+    proof, found = _search(instance, options)
+    schedule = found.schedule
+    return Outcome(
+        schedule,
+        found_by=found.found_by,
+        backfill=found.backfill,
+        complete=schedule.tel == proof.value,
+        lower_bound=proof.value,
+    )
+
+
+register(METHODS, "method", "branching")(
+    Method(
+        branch_and_bound,
+        about="branch and bound on windows of starts, from the best list",
+        guarantee="optimal, if it ends within the time limit",
+        cost=f"exponential; {MAX_NODES:,} nodes without a time limit",
+        max_requests=MAX_REQUESTS,
+    )
+)
+
+
+def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
+    """Bound and schedule of one search."""
+    climbed = climb(instance, options.with_share_of_time(0.2)).certificate
+    certificate = or_answers(instance, climbed)
+    root = Proof(certificate.bound, certificate)
+    known = best_list(instance, options)
+    if options.start is not None and options.start.tel < known.schedule.tel:
+        known = Outcome(options.start, "start", None)
+    tel = known.schedule.tel
+    if not 0 < instance.num_requests <= MAX_REQUESTS or tel == root.value:
+        return root, known
+    prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     # Room behind: with windows that force requests to be late, later steps have prices.
-    room = max(schedule.makespan + schedule.makespan // 4 - len(prices), 0)
-    prices = np.concatenate([prices, np.zeros(room)])
-    value = max(root, Search(instance, tel, options).run(prices))
-    return Proof(value, certificate if value == certificate.bound else None)
+    makespan = known.schedule.makespan
+    room = max(makespan + makespan // 4 - len(prices), 0)
+    search = Search(instance, tel, options)
+    value = search.run(np.concatenate([prices, np.zeros(room)]))
+    if search.schedule is not None:
+        known = Outcome(search.schedule, "branching", None)
+    return root if value <= root.value else Proof(value), known
 
 
 @dataclass(order=True, slots=True)
@@ -89,24 +139,35 @@ class Node:
         About `bound` before it was rounded up; it only decides the order.
     bound : int
         No schedule of the windows that is better than the known one is below it.
+    prices : float32 array, shape (T,)
+        Where its parts begin to climb.
     """
 
     value: float
     bound: int
     windows: Windows = field(compare=False)
-    prices: Floats = field(compare=False)
-    mean: Floats = field(compare=False)
-    variance: Floats = field(compare=False)
+    prices: HalfFloats = field(compare=False)
+    starts: Spread = field(compare=False)
 
 
 class Search:
-    """Best-first search over windows below a known TEL."""
+    """Best-first search over windows below a known TEL.
+
+    Attributes
+    ----------
+    tel : int
+        Of the best schedule known.
+    schedule : Schedule or None
+        The best one found that is better than the one known before.
+    """
 
     def __init__(self, instance: Instance, tel: int, options: Options) -> None:
-        self.instance = instance
         self.tel = tel
-        self.options = options
+        self.schedule: Schedule | None = None
+        self._instance = instance
+        self._options = options
         self._temperature = TEMPERATURE * float(instance.decode.mean())
+        self._arrivals = float(instance.arrival.sum())
 
     def run(self, prices: Floats) -> int:
         """Return a lower bound on TEL, the known TEL at most.
@@ -116,40 +177,67 @@ class Search:
         prices : float64 array, shape (T,)
             Good prices of a token of KV without windows.
         """
-        everything = windows_below(self.instance, self.tel)
+        everything = windows_below(self._instance, self.tel)
         open_nodes = self._nodes([everything], prices, 0)
-        seen = 1
-        while open_nodes and not self._stop(seen):
+        seen, told = 1, 0
+        while open_nodes and not self._stop(seen, open_nodes):
             node = heapq.heappop(open_nodes)
-            i = int(np.argmax(node.variance))
-            low, high = int(node.windows.first[i]), int(node.windows.last[i])
-            if low == high:  # nothing spreads: split the widest window instead
-                i = int(np.argmax(node.windows.last - node.windows.first))
-                low, high = int(node.windows.first[i]), int(node.windows.last[i])
-            if low == high:  # one schedule, better than the known one
-                heapq.heappush(open_nodes, node)
+            if node.bound >= self.tel:  # a better schedule came after it
+                open_nodes.clear()
                 break
-            step = min(max(int(node.mean[i]), low), high - 1)
-            halves = node.windows.split(i, step)
-            for child in self._nodes(list(halves), node.prices, node.bound):
+            for child in self._split(node):
                 heapq.heappush(open_nodes, child)
-            seen += len(halves)
-            self.options.report(min(self._least(open_nodes), self.tel), 0)
-        return min(self._least(open_nodes), self.tel)
+            seen += 2
+            least = self._least(open_nodes)
+            if least > told:
+                told = least
+                self._options.report(least, 0)
+        return self._least(open_nodes)
 
-    def _stop(self, seen: int) -> bool:
-        if self.options.time_limit_s is None:
+    def _stop(self, seen: int, open_nodes: list[Node]) -> bool:
+        if len(open_nodes) * open_nodes[0].prices.nbytes > MAX_OPEN_BYTES:
+            return True
+        if self._options.time_limit_s is None:
             return seen >= MAX_NODES
-        return self.options.out_of_time()
+        return self._options.out_of_time()
 
     def _least(self, open_nodes: list[Node]) -> int:
-        return min((node.bound for node in open_nodes), default=self.tel)
+        return min(open_nodes[0].bound if open_nodes else self.tel, self.tel)
 
-    def _nodes(self, parts: list[Windows], prices: Floats, bound: int) -> list[Node]:
+    def _split(self, node: Node) -> list[Node]:
+        """Split a node in two; look for a better schedule in it first."""
+        self._place(node.starts.mean)
+        width = node.windows.last - node.windows.first
+        if not width.any():
+            self._take(Schedule(self._instance, node.windows.first))
+            return []
+        weight = np.maximum(node.starts.variance, 0) * self._instance.peak
+        i = int(np.argmax(np.where(width > 0, weight, -1.0)))
+        low, high = int(node.windows.first[i]), int(node.windows.last[i])
+        step = min(max(int(node.starts.mean[i]), low), high - 1)
+        halves = node.windows.split(i, step)
+        return self._nodes(list(halves), node.prices, node.bound)
+
+    def _place(self, mean_start: Floats) -> None:
+        """Place the requests by mean start."""
+        order = np.argsort(mean_start, kind="stable")
+        for window in WINDOWS:
+            self._take(place(self._instance, order, backfill=window))
+
+    def _take(self, schedule: Schedule) -> None:
+        """Keep a schedule if it is better and feasible, caps and blocks included."""
+        if schedule.tel < self.tel and check(self._instance, schedule).feasible:
+            self.schedule, self.tel = schedule, schedule.tel
+            if self._options.on_better is not None:
+                self._options.on_better(schedule.tel, None)
+
+    def _nodes(
+        self, parts: list[Windows], prices: Floats | HalfFloats, bound: int
+    ) -> list[Node]:
         """Bound each part; leave out those without a better schedule."""
         nodes = []
         for part in parts:
-            windows = tighten(self.instance, part)
+            windows = tighten(self._instance, part)
             if windows is None:
                 continue
             node = self._bounded(windows, prices, bound)
@@ -157,58 +245,37 @@ class Search:
                 nodes.append(node)
         return nodes
 
-    def _bounded(self, windows: Windows, prices: Floats, bound: int) -> Node | None:
-        better, mean, variance = self._ascend(windows, prices)
-        rounded = windowed_prices(self.instance, better, self.tel)
-        value, cut = windowed_bound(self.instance, windows, rounded, self.tel)
-        left = tighten(self.instance, cut)
+    def _bounded(
+        self, windows: Windows, prices: Floats | HalfFloats, bound: int
+    ) -> Node | None:
+        better, starts = self._ascend(windows, prices.astype(np.float64))
+        rounded = windowed_prices(self._instance, better, self.tel)
+        value, cut = windowed_bound(self._instance, windows, rounded, self.tel)
+        left = tighten(self._instance, cut)
         if left is None:
             return None
-        soonest = left.first + self.instance.decode - self.instance.arrival
+        soonest = left.first + self._instance.decode - self._instance.arrival
         bound = max(bound, -(-value >> rounded.scale_bits), sum(soonest.tolist()))
         if bound >= self.tel:
             return None
         about = max(float(bound - 1), value * 0.5**rounded.scale_bits)
-        return Node(about, bound, left, better, mean, variance)
+        return Node(about, bound, left, better.astype(np.float32), starts)
 
-    def _ascend(
-        self, windows: Windows, prices: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Climb a little; return prices, and mean and variance of the starts."""
-        # Not lp.quasi_newton: in a node without a schedule the prices must grow without
-        # end within a few iterations, and scipy's line search reaches further.
-        from scipy.optimize import minimize  # slow to import, and only needed here
-
-        instance = self.instance
-        steps = len(prices)
-        held = np.empty(steps)
-        mean, variance = np.empty((2, instance.num_requests))
-        unit = max(float(prices.max(initial=0)), 1e-12)
-        budget = instance.usable_kv
-
-        def loss(scaled: Floats) -> tuple[float, Floats]:
-            value = soft_minima(
-                instance.prefill, instance.decode, windows.first, windows.last,
-                scaled * unit, self._temperature, held, mean, variance,
-            )  # fmt: skip
-            value -= budget * unit * float(scaled.sum())
-            share = 1 / instance.num_requests
-            return -value * share, (budget - held) * (unit * share)
-
-        result = minimize(
-            loss,
-            prices / unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * steps,
-            options={"maxiter": ITERATIONS, "maxcor": 15},
+    def _ascend(self, windows: Windows, prices: Floats) -> tuple[Floats, Spread]:
+        """Climb a little, until the bound is as high as the known TEL at most."""
+        better, starts = climb_windows(
+            self._instance,
+            windows,
+            prices,
+            temperature=self._temperature,
+            iterations=ITERATIONS,
+            enough=self.tel + self._arrivals,
         )
         # Without a schedule in the windows nothing stops the ascent; D is concave and
         # positive at 0, so going back towards 0 leaves it large.
-        largest = float(np.max(result.x, initial=0)) * unit
+        largest = float(np.max(better, initial=0))
         if not np.isfinite(largest):
-            result.x = prices / unit
-        elif largest > self.tel:
-            result.x *= self.tel / largest
-        loss(result.x)
-        return result.x * unit, mean, variance
+            return prices, starts
+        if largest > self.tel:
+            better *= self.tel / largest
+        return better, starts

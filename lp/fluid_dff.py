@@ -25,7 +25,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lp.dff import RoundedRow, rounded_volume
-from sortedf.bounds import BOUNDS, SCALE, Proof, fluid, mean_busy_times
+from sortedf.bounds import (
+    BOUNDS,
+    SCALE,
+    Proof,
+    fluid,
+    mean_busy_times,
+    row_certificate,
+)
 from sortedf.registry import register
 
 if TYPE_CHECKING:
@@ -63,13 +70,17 @@ def fluid_dff(instance: Instance, options: Options) -> Proof:
 
     Rows are chosen as if all had arrived, which touches only how good they are. Then
     everything is in Python integers, each share rounded down to a multiple of
-    `1 / SCALE` and the sum up.
+    `1 / SCALE` and the sum up. The certificate is the rows and their weights.
     """
     plain = fluid(instance, options)
     if not instance.num_requests:
         return plain
     mixture = best_mixture(instance)
-    return Proof(max(plain.value, fluid_on(instance, mixture)))
+    value = fluid_on(instance, mixture)
+    if value <= plain.value:
+        return plain
+    rows = [(row.divisor, weight) for row, weight in mixture]
+    return Proof(value, row_certificate(instance, value, rows))
 
 
 def fluid_on(instance: Instance, mixture: Mixture) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import HUGE, climb
+from lp.dual import HUGE, climb, or_answers
 from lp.growth import (
     GrowthPrices,
     growth_bound,
@@ -20,9 +20,10 @@ from lp.growth import (
     least_brackets,
     price_of_rows,
 )
-from sortedf.arrays import exact_sum
 from sortedf.bounds import BOUNDS, Proof
+from sortedf.certificate import instance_hash
 from sortedf.fluid_prices import fluid_prices
+from sortedf.growth_certificate import GrowthCertificate
 from sortedf.registry import register
 from sortedf.volume import volume
 
@@ -49,19 +50,35 @@ STRETCHES = (0.6, 0.85, 1.1)
 def growth(instance: Instance, options: Options) -> Proof:
     """Dual bound strengthened by growth rows; never below the dual bound.
 
-    With a certificate only where the prices alone prove as much. Where requests times
-    steps are more than `lp.dual.HUGE` it is the dual bound: the scan takes minutes.
+    With a certificate: growth rows, or prices where they prove as much. Where requests
+    times steps are more than `lp.dual.HUGE` the scan takes most of a minute; if the
+    time is over by then it is the dual bound.
     """
-    ascent = climb(instance, options)
-    certificate = ascent.certificate
-    plain = max(certificate.bound, exact_sum(instance.decode))
-    if instance.num_requests * len(certificate.price) > HUGE:
-        return Proof(plain, certificate)
-    prices = certificate.price.astype(np.float64) * 0.5**certificate.scale_bits
+    climbed = climb(instance, options).certificate
+    certificate = or_answers(instance, climbed)
+    plain = Proof(certificate.bound, certificate)
+    huge = instance.num_requests * len(climbed.price) > HUGE
+    if huge and options.out_of_time():
+        return plain
+    prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     found = strengthen(instance, prices)
-    if found is None or (value := growth_bound(instance, found)) <= plain:
-        return Proof(plain, certificate)
-    return Proof(value)
+    if found is None or (value := growth_bound(instance, found)) <= plain.value:
+        return plain
+    return Proof(value, growth_certificate(instance, found, value))
+
+
+def growth_certificate(
+    instance: Instance, prices: GrowthPrices, bound: int
+) -> GrowthCertificate:
+    """Turn prices of growth rows and what they prove into a certificate."""
+    return GrowthCertificate(
+        instance_hash(instance),
+        bound,
+        prices.scale_bits,
+        prices.theta,
+        prices.horizon,
+        prices.value,
+    )
 
 
 def strengthen(instance: Instance, prices: Floats) -> GrowthPrices | None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from lp.prefix import prefix_sums
 from lp.prices import Prices, fixed_point
+from sortedf.arrays import exact_sum
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-CUT = 18.0
-"""Brackets this many temperatures above the least have weight 0 in soft minima."""
+MAX_ROOM = 2**61
+"""Brackets of a window differ by less than this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,18 +87,16 @@ def windowed_bound(
         They still hold every schedule of these windows that is better than `tel`; a
         first start after the last one says that there is none.
     """
-    brackets = _brackets(instance, windows, prices)
-    value = sum(int(bracket.min()) for bracket in brackets)
-    value -= instance.usable_kv * prices.total()
-    room = ((tel - 1) << prices.scale_bits) - value
+    sums, moments = prefix_sums(prices.value)
+    one = 1 << prices.scale_bits
+    tables = (instance.prefill, instance.decode, instance.arrival, one, sums, moments)
     first, last = windows.first.copy(), windows.last.copy()
-    for i, bracket in enumerate(brackets):
-        good = np.flatnonzero(bracket - bracket.min() <= room)
-        if not len(good):
-            first[i] = last[i] + 1
-            break
-        last[i] = first[i] + good[-1]
-        first[i] += good[0]
+    least = np.empty(instance.num_requests, dtype=np.int64)
+    with np.errstate(over="ignore"):  # sums may wrap on the way; see lp.prices
+        _least(*tables, first, last, least)
+        value = exact_sum(least) - instance.usable_kv * prices.total()
+        room = ((tel - 1) << prices.scale_bits) - value
+        _cut(*tables, least, max(min(room, MAX_ROOM), -MAX_ROOM), first, last)
     return value, Windows(first, last)
 
 
@@ -119,20 +118,67 @@ def windowed_prices(instance: Instance, prices: Floats, tel: int) -> Prices:
     return Prices(rounded.value >> excess, rounded.scale_bits - excess)
 
 
-def _brackets(instance: Instance, windows: Windows, prices: Prices) -> list[Ints]:
-    """`b_i(t) 2^q` for all `t` of each window."""
-    steps = len(prices.value)
-    sums, moments = prefix_sums(prices.value)
-    brackets = []
-    for s, o, a, first, last in zip(
-        instance.prefill, instance.decode, instance.arrival,
-        windows.first, windows.last, strict=True,
-    ):  # fmt: skip
-        t = np.arange(first, last + 1)
-        low, high = np.minimum(t, steps), np.minimum(t + o, steps)
-        cost = (s - t) * (sums[high] - sums[low]) + moments[high] - moments[low]
-        brackets.append(((t + o - a) << prices.scale_bits) + cost)
-    return brackets
+@kernel
+def _bracket(
+    s: int, o: int, a: int, t: int, one: int, sums: Ints, moments: Ints
+) -> int:
+    """`b_i(t) 2^q`."""
+    steps = len(sums) - 1
+    low = min(t, steps)
+    high = min(t + o, steps)
+    cost: int = (s - t) * (sums[high] - sums[low]) + moments[high] - moments[low]
+    return (t + o - a) * one + cost
+
+
+@kernel
+def _least(
+    prefill: Ints,
+    decode: Ints,
+    arrival: Ints,
+    one: int,
+    sums: Ints,
+    moments: Ints,
+    first: Ints,
+    last: Ints,
+    least: Ints,
+) -> None:
+    """Fill `least` (modified in place) with the least bracket of each window."""
+    for i in range(len(prefill)):
+        s, o, a = prefill[i], decode[i], arrival[i]
+        best = _bracket(s, o, a, last[i], one, sums, moments)
+        for t in range(first[i], last[i]):
+            best = min(best, _bracket(s, o, a, t, one, sums, moments))
+        least[i] = best
+
+
+@kernel
+def _cut(
+    prefill: Ints,
+    decode: Ints,
+    arrival: Ints,
+    one: int,
+    sums: Ints,
+    moments: Ints,
+    least: Ints,
+    room: int,
+    first: Ints,
+    last: Ints,
+) -> None:
+    """Cut `first` and `last` (modified in place) where brackets exceed `room`.
+
+    Nothing is left of a window if not even its least bracket is within `room`.
+    """
+    for i in range(len(prefill)):
+        s, o, a = prefill[i], decode[i], arrival[i]
+        limit = least[i] + room
+        while first[i] <= last[i]:
+            if _bracket(s, o, a, first[i], one, sums, moments) <= limit:
+                break
+            first[i] += 1
+        while first[i] <= last[i]:
+            if _bracket(s, o, a, last[i], one, sums, moments) <= limit:
+                break
+            last[i] -= 1
 
 
 def tighten(instance: Instance, windows: Windows) -> Windows | None:
@@ -187,71 +233,3 @@ def _tighten(
             if first[i] > last[i]:
                 return False
     return True
-
-
-@kernel
-def soft_minima(
-    prefill: Ints,
-    decode: Ints,
-    first: Ints,
-    last: Ints,
-    prices: Floats,
-    temperature: float,
-    held: Floats,
-    mean: Floats,
-    variance: Floats,
-) -> float:
-    """Sum of soft minima of `t + o + price` over the windows; see `lp.smoothing`.
-
-    Fills `held`, the expected tokens held in each step, and mean and variance of the
-    random starts (all modified in place).
-    """
-    steps = len(prices)
-    sums = np.zeros(steps + 1)
-    moments = np.zeros(steps + 1)
-    for t in range(1, steps + 1):
-        sums[t] = sums[t - 1] + prices[t - 1]
-        moments[t] = moments[t - 1] + prices[t - 1] * t
-    count = np.zeros(steps + 2)
-    offset = np.zeros(steps + 2)
-    bracket = np.empty(steps + 1)
-    total = 0.0
-    for i in range(len(prefill)):
-        s = prefill[i]
-        o = decode[i]
-        low = min(first[i], steps)
-        high = min(last[i], steps)
-        least = np.inf
-        for t in range(low, high + 1):
-            if t + o > least + CUT * temperature:
-                high = t - 1
-                break
-            e = min(t + o, steps)
-            value = (s - t) * (sums[e] - sums[t]) + moments[e] - moments[t]
-            bracket[t] = t + o + value
-            least = min(least, bracket[t])
-        weight = 0.0
-        for t in range(low, high + 1):
-            excess = (bracket[t] - least) / temperature
-            bracket[t] = np.exp(-excess) if excess < CUT else 0.0
-            weight += bracket[t]
-        total += least - temperature * np.log(weight)
-        mean[i] = 0.0
-        variance[i] = 0.0
-        for t in range(low, high + 1):
-            w = bracket[t] / weight
-            mean[i] += w * t
-            variance[i] += w * t * t
-            e = min(t + o, steps) + 1
-            count[t + 1] += w
-            count[e] -= w
-            offset[t + 1] += w * (s - t)
-            offset[e] -= w * (s - t)
-        variance[i] -= mean[i] * mean[i]
-    running = 0.0
-    base = 0.0
-    for t in range(1, steps + 1):
-        running += count[t]
-        base += offset[t]
-        held[t - 1] = running * t + base
-    return total

@@ -7,15 +7,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sortedf.arrays import exact_sum
+from sortedf.certificate import instance_hash
 from sortedf.options import Options
 from sortedf.registry import load_plugins, lookup, register
+from sortedf.row_certificate import RowCertificate
 from sortedf.volume import volume, volume_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sortedf.certificate import Certificate
+    from sortedf.certificate import AnyCertificate
     from sortedf.instance import Instance
 
 SCALE = 2**40
@@ -30,12 +34,12 @@ class Proof:
     ----------
     value : int
         The lower bound, in steps.
-    certificate : Certificate, optional
+    certificate : AnyCertificate, optional
         What anybody can check it by, where the method has that.
     """
 
     value: int
-    certificate: Certificate | None = None
+    certificate: AnyCertificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,14 @@ class Bound:
         In steps.
     method : str
     runtime_s : float
-    certificate : Certificate, optional
+    certificate : AnyCertificate, optional
         See `sortedf.certificate`.
     """
 
     value: int
     method: str
     runtime_s: float
-    certificate: Certificate | None = None
+    certificate: AnyCertificate | None = None
 
 
 BOUNDS: dict[str, Callable[[Instance, Options], Proof]] = {}
@@ -68,11 +72,16 @@ Up to there it takes about a second and lifts the fluid bound by 1 to 30 %; at 2
 requests of a real mix it is 0.15 %.
 """
 
+BRANCH_UP_TO = 24
+"""Requests up to which "auto" branches, which often closes the gap within a second."""
+
 CLIMB_TIME_LIMIT_S = 10.0
 """Seconds after which "auto" stops climbing on a slow machine."""
 
 MAX_PRICED = 5 * 10**9
-"""Requests times steps up to which "auto" evaluates prices at all: about a second."""
+"""Requests times steps up to which "auto" evaluates prices at all, for each second of
+its time limit; without a limit it takes about a second.
+"""
 
 
 def bound(
@@ -81,6 +90,7 @@ def bound(
     *,
     time_limit: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    certified: bool = False,
 ) -> Bound:
     """Prove a lower bound on the TEL of every feasible schedule.
 
@@ -89,12 +99,16 @@ def bound(
     instance : Instance
     method : str
         A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
-        Only for few requests or within a given time limit are prices climbed to, and
-        strengthened beyond the linear relaxation.
+        Growth rows strengthen it beyond the linear relaxation. Only for few requests
+        or within a given time limit are prices climbed to, and for very few it is a
+        branch and bound.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     progress : callable, optional
         Called as `progress(bound so far, 0)` by iterative bounds.
+    certified : bool
+        Let "auto" choose only among bounds that come with a certificate: not
+        "branching", which is a search.
 
     Returns
     -------
@@ -115,8 +129,8 @@ def bound(
     began = time.perf_counter()
     names = [method]
     if method == "auto":
-        names = _quick_bounds(instance, limited=time_limit is not None)
-        if time_limit is None:
+        names = _quick_bounds(instance, time_limit, certified)
+        if time_limit is None and "branching" not in names:  # that has its own limit
             few = instance.num_requests <= CLIMB_UP_TO
             time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
     options = Options(time_limit_s=time_limit, progress=progress)
@@ -128,18 +142,23 @@ def bound(
     return Bound(proof.value, name, runtime_s, proof.certificate)
 
 
-def _quick_bounds(instance: Instance, *, limited: bool) -> list[str]:
+def _quick_bounds(
+    instance: Instance, time_limit: float | None, certified: bool
+) -> list[str]:
     """Names of the bounds that "auto" takes the best of."""
     if int(instance.peak.sum()) <= instance.usable_kv:
         return ["fluid"]
     load = exact_sum(volume(instance)) // instance.usable_kv
     work = instance.num_requests * (int(instance.arrival.max()) + load)
-    if work > MAX_PRICED:
+    if work > MAX_PRICED * max(time_limit or 0.0, 1.0):
         return ["fluid"]
     load_plugins()
-    strong = limited or instance.num_requests <= CLIMB_UP_TO
-    names = ("growth", "fluid-dff") if strong else ("dual",)
-    return [name for name in (*names, "fluid") if name in BOUNDS]
+    names = ["growth", "fluid-dff", "fluid"]
+    if time_limit is None and instance.num_requests > CLIMB_UP_TO:
+        names.remove("fluid-dff")
+    if instance.num_requests <= BRANCH_UP_TO and not certified:
+        names[0] = "branching"
+    return [name for name in names if name in BOUNDS]
 
 
 def bound_or_none(
@@ -174,7 +193,8 @@ def fluid(instance: Instance, options: Options) -> Proof:
 
     Also TEL is at least `sum_i o_i`; the larger of the two counts. All arithmetic is
     in integers: each request's share is rounded down to a multiple of `1 / SCALE`, the
-    sum up to the next integer, since TEL is one.
+    sum up to the next integer, since TEL is one. The certificate is the memory row, or
+    no row at all where `sum_i o_i` is larger.
 
     Runs in `O(n log n)`.
     """
@@ -188,7 +208,17 @@ def fluid(instance: Instance, options: Options) -> Proof:
         v2 = 2 * volumes[i]
         share = busy + ((decode[i] - arrival[i]) * v2 - moments[i]) * budget
         total += share * SCALE // (v2 * budget)
-    return Proof(max(-(-total // SCALE), exact_sum(instance.decode)))
+    value, least = -(-total // SCALE), exact_sum(instance.decode)
+    rows = [] if value < least else [(budget // instance.engine.block_size, 1)]
+    return Proof(max(value, least), row_certificate(instance, max(value, least), rows))
+
+
+def row_certificate(
+    instance: Instance, value: int, rows: list[tuple[int, int]]
+) -> RowCertificate:
+    """Make a certificate of divisors and their weights."""
+    divisor, weight = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    return RowCertificate(instance_hash(instance), value, divisor, weight)
 
 
 def mean_busy_times(

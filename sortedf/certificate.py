@@ -1,7 +1,9 @@
-"""A certificate of a lower bound: prices of KV that anybody can evaluate again.
+"""Certificates of lower bounds: numbers that anybody can evaluate again.
 
-For any prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that
-request `i` holds in its j-th step,
+There are three kinds. Growth rows are in `sortedf.growth_certificate`, rounded rows of
+the fluid bound in `sortedf.row_certificate`. The plain kind is prices of KV: for any
+prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that request
+`i` holds in its j-th step,
 
     D(lambda) = sum_i min_{t >= a_i} [t + o_i - a_i + sum_j lambda_{t+j} w_ij]
                 - M sum_t lambda_t
@@ -16,14 +18,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sortedf.atomic import atomic_path
 from sortedf.errors import CertificateError
+from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_file import read_json
+from sortedf.row_certificate import RowCertificate, rows_prove
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -40,7 +44,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """A claim and its proof.
+    """A claim and its proof by prices of KV.
 
     Attributes
     ----------
@@ -60,6 +64,16 @@ class Certificate:
     price: Ints
 
 
+AnyCertificate = Certificate | GrowthCertificate | RowCertificate
+
+KINDS: dict[str, type[AnyCertificate]] = {
+    "sortedf dual prices": Certificate,
+    "sortedf growth prices": GrowthCertificate,
+    "sortedf fluid rows": RowCertificate,
+}
+"""What a certificate's file calls itself."""
+
+
 def instance_hash(instance: Instance) -> str:
     """SHA-256 over everything that a lower bound depends on, as hexadecimal."""
     engine = instance.engine
@@ -71,22 +85,31 @@ def instance_hash(instance: Instance) -> str:
     return digest.hexdigest()
 
 
-def proven_bound(instance: Instance, certificate: Certificate) -> int:
-    """Evaluate the prices and return the lower bound that they prove.
+def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
+    """Evaluate a certificate and return the lower bound that it proves.
 
     It can be below or above the certificate's own claim.
 
     Raises
     ------
     CertificateError
-        If the certificate is for another instance, or its prices are negative or too
-        large for exact arithmetic.
+        If the certificate is for another instance, or its numbers are out of range or
+        too large for exact arithmetic.
     """
     if certificate.instance_hash != instance_hash(instance):
         raise CertificateError(
             "the certificate is for another instance: requests, KV budget, arrivals "
             "and engine parameters must be the same."
         )
+    if isinstance(certificate, GrowthCertificate):
+        return growth_rows_prove(instance, certificate)
+    if isinstance(certificate, RowCertificate):
+        return rows_prove(instance, certificate)
+    return _prices_prove(instance, certificate)
+
+
+def _prices_prove(instance: Instance, certificate: Certificate) -> int:
+    """Evaluate `D(lambda)`."""
     price, bits = certificate.price, certificate.scale_bits
     _refuse_bad_prices(instance, price, bits)
     lengths = zip(
@@ -161,21 +184,20 @@ def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
         raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
 
 
-def write_certificate(certificate: Certificate, path: str | PathLike[str]) -> None:
+def write_certificate(certificate: AnyCertificate, path: str | PathLike[str]) -> None:
     """Write a certificate as one JSON object, whole or not at all."""
-    content = {
-        "kind": "sortedf dual prices",
-        "instance_sha256": certificate.instance_hash,
-        "lower_bound": certificate.bound,
-        "scale_bits": certificate.scale_bits,
-        "price": certificate.price.tolist(),
-    }
+    kind = next(name for name, made in KINDS.items() if type(certificate) is made)
+    content: dict[str, Any] = {"kind": kind}
+    for field in fields(certificate):
+        value = getattr(certificate, field.name)
+        plain = value.tolist() if isinstance(value, np.ndarray) else value
+        content[_KEYS.get(field.name, field.name)] = plain
     with atomic_path(path) as unfinished:
         unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
-def read_certificate(path: str | PathLike[str]) -> Certificate:
-    """Read a certificate.
+def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
+    """Read a certificate of any kind.
 
     Raises
     ------
@@ -186,23 +208,36 @@ def read_certificate(path: str | PathLike[str]) -> Certificate:
     content = read_json(path, CertificateError)
     if not isinstance(content, dict):
         raise CertificateError(f"{name} must hold one JSON object.")
-    for key, kind in _KEYS.items():
-        value = content.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise CertificateError(
-                f"{name}: {key!r} is missing or is no {kind.__name__}."
-            )
-    for t, value in enumerate(content["price"]):
-        if type(value) is not int or not 0 <= value < 2**62:
-            raise CertificateError(
-                f"{name}: price[{t}] = {value!r} but must be an integer from 0 on."
-            )
-    return Certificate(
-        content["instance_sha256"],
-        content["lower_bound"],
-        content["scale_bits"],
-        np.array(content["price"], dtype=np.int64),
-    )
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise CertificateError(
+            f"{name}: 'kind' is {kind!r} but must be one of: {', '.join(KINDS)}."
+        )
+    values = {
+        field.name: _value(name, content, field.name, str(field.type))
+        for field in fields(KINDS[kind])
+    }
+    return KINDS[kind](**values)
 
 
-_KEYS = {"instance_sha256": str, "lower_bound": int, "scale_bits": int, "price": list}
+_KEYS = {"instance_hash": "instance_sha256", "bound": "lower_bound"}
+"""What fields are called in the file, where it is not their own name."""
+
+
+def _value(name: str, content: dict[str, Any], field: str, declared: str) -> Any:
+    """Take one field of a certificate from the file's content."""
+    key = _KEYS.get(field, field)
+    expected: type = {"str": str, "int": int}.get(declared, list)
+    value = content.get(key)
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise CertificateError(
+            f"{name}: {key!r} is missing or is no {expected.__name__}."
+        )
+    if not isinstance(value, list):
+        return value
+    for t, entry in enumerate(value):
+        if type(entry) is not int or not 0 <= entry < 2**62:
+            raise CertificateError(
+                f"{name}: {key}[{t}] = {entry!r} but must be an integer from 0 on."
+            )
+    return np.array(value, dtype=np.int64)

@@ -36,12 +36,18 @@ def command(
     loaded = problem.read()
     refuse_unwritable(certificate)
     with progress(f"{method} bound, steps") as report:
-        found = bound(loaded.instance, method, time_limit=time_limit, progress=report)
+        found = bound(
+            loaded.instance,
+            method,
+            time_limit=time_limit,
+            progress=report,
+            certified=certificate is not None,
+        )
     if certificate is not None:
         if found.certificate is None:
             raise ValueError(
-                f"--certificate: the bound {found.method!r} has none; "
-                "--method dual has one."
+                f"--certificate: the bound {found.method!r} has none; auto, fluid, "
+                "fluid-dff, dual, lp and growth have one."
             )
         write_certificate(found.certificate, certificate)
     n = loaded.instance.num_requests

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import lp.growth
 from lp.growth import GrowthPrices, growth_bound, growth_prices
-from lp.growth_bound import fluid_spacing, strengthen
+from lp.growth_bound import fluid_spacing, growth_certificate, strengthen
 from sortedf import EngineModel, Instance, bound, check, generate, place, solve
+from sortedf.certificate import proven_bound
 from sortedf.fluid_prices import fluid_prices
 from sortedf.options import Options
 from tests import naive
@@ -81,6 +82,16 @@ def test_bound_is_its_definition(instance, data):
     """Tables, prefix sums and skipped blocks change nothing."""
     prices = data.draw(prices_for(instance))
     assert growth_bound(instance, prices) == naive_bound(instance, prices)
+
+
+@settings(max_examples=150)
+@given(instances(max_requests=5, engine=engines()), st.data())
+def test_anybody_evaluates_the_same(instance, data):
+    """`sortedf.growth_certificate` shares no code with `lp`, and says the same."""
+    prices = data.draw(prices_for(instance))
+    value = growth_bound(instance, prices)
+    certificate = growth_certificate(instance, prices, value)
+    assert proven_bound(instance, certificate) == value
 
 
 @settings(max_examples=150)

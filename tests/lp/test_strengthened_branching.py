@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lp.branching import Search
 from lp.prices import Prices
+from lp.window_ascent import Problem, climb_windows, soft_minima
 from lp.windows import (
     Windows,
-    soft_minima,
     tighten,
     windowed_bound,
     windowed_prices,
@@ -100,7 +100,7 @@ def test_search_is_never_above_the_optimum(instance, slack, nodes):
     prices = np.concatenate([fluid_prices(instance), np.zeros(8)])
 
     class Stopped(Search):
-        def _stop(self, seen: int) -> bool:
+        def _stop(self, seen, open_nodes) -> bool:
             return seen > nodes
 
     assert Stopped(instance, optimum + slack, Options()).run(prices) <= optimum
@@ -148,6 +148,74 @@ def test_branching_closes_the_gap():
     assert bound(instance, "branching").value >= dual + 0.5 * (tel - dual)
 
 
+def test_documents_are_solved_to_optimality():
+    """Few large requests, where the relaxation is some percent below."""
+    trace = generate("documents", 8, seed=2)
+    instance = Instance(trace.prefill, np.minimum(trace.decode, 200), 8192)
+    found = solve(instance, "branching", bound="none")
+    dual = bound(instance, "dual").value
+    assert found.lower_bound is not None
+    assert 1.01 * dual < found.lower_bound == found.tel
+    assert check(instance, found.schedule).tel == found.tel
+    assert found.tel <= solve(instance, "best-list", bound="none").tel
+
+
+@settings(max_examples=40)
+@given(instances(max_requests=4, max_length=6, engine=engines()))
+def test_the_method_finds_optima(instance):
+    """With arrivals; caps and blocks are in its schedules, though not in its bound."""
+    found = solve(instance, "branching", bound="none")
+    optimum = naive.best_tel(instance)
+    assert check(instance, found.schedule).feasible
+    assert found.lower_bound is not None
+    assert found.lower_bound <= optimum <= found.tel
+    engine = instance.engine
+    capped = engine.max_num_seqs or engine.max_batched_tokens
+    if not capped and engine.block_size == 1:
+        assert found.lower_bound == optimum == found.tel
+
+
+def test_the_method_begins_with_what_it_is_given():
+    """A start that is optimal stays; the search proves it."""
+    instance = documents_and_chats(10, 2)
+    best = solve(instance, "branching", bound="none")
+    again = solve(instance, "branching", bound="none", start=best.schedule)
+    assert again.tel == best.tel == again.lower_bound
+    better: list[int] = []
+    solve(
+        instance, "branching", bound="none", on_better=lambda tel, _: better.append(tel)
+    )
+    assert better == sorted(set(better), reverse=True)
+
+
+def test_memory_ends_the_search(monkeypatch):
+    """The bound is that of the nodes that are open then."""
+    monkeypatch.setattr("lp.branching.MAX_OPEN_BYTES", 20_000)
+    instance = documents_and_chats(14, 2)
+    value = bound(instance, "branching", time_limit=60).value
+    assert bound(instance, "dual").value <= value
+    assert value <= solve(instance, "best-list", bound="none").tel
+
+
+def test_the_climb_is_an_ascent():
+    """Better prices in each call, the same as long as nothing is to be gained."""
+    instance = documents_and_chats(10, 3)
+    windows = tighten(instance, windows_below(instance, 2000))
+    assert windows is not None
+    prices = fluid_prices(instance)
+    values = []
+    for iterations in (0, 5, 40):
+        better, spread = climb_windows(
+            instance, windows, prices,
+            temperature=0.5, iterations=iterations, enough=np.inf,
+        )  # fmt: skip
+        rounded = windowed_prices(instance, better, 2000)
+        value, _ = windowed_bound(instance, windows, rounded, 2000)
+        values.append(value / 2**rounded.scale_bits)
+        assert (spread.mean >= windows.first).all()
+    assert values[0] < values[1] <= values[2]
+
+
 def test_large_instances_get_the_dual_bound():
     """With its certificate."""
     instance, _ = generate("mix", 60, seed=1).to_instance(16492)
@@ -173,10 +241,10 @@ def test_soft_minima_approach_the_minima():
     windows = windows_below(instance, 2000)
     held = np.empty(len(prices))
     mean, variance = np.empty((2, 10))
-    soft = soft_minima(
-        instance.prefill, instance.decode, windows.first, windows.last,
-        prices, 1e-6, held, mean, variance,
-    )  # fmt: skip
+    problem = Problem(
+        instance.prefill, instance.decode, windows.first, windows.last, 900.0, 1e-6
+    )
+    soft = soft_minima(problem, prices, held, mean, variance)
     rounded = windowed_prices(instance, prices, 2000)
     value, _ = windowed_bound(instance, windows, rounded, 2000)
     hard = value / 2**rounded.scale_bits + instance.usable_kv * prices.sum()
@@ -185,6 +253,7 @@ def test_soft_minima_approach_the_minima():
     assert (held >= 0).all()
 
 
+@pytest.mark.kernel
 def test_windows_without_a_schedule_are_left_out():
     """Three requests that run alone do not fit into two lengths; prices may explode.
 
@@ -196,5 +265,5 @@ def test_windows_without_a_schedule_are_left_out():
     search = Search(instance, 18, Options())
     assert search._bounded(windows, np.full(6, 1e-3), 0) is None
     explode = np.full(6, 1e12)
-    better, _, _ = search._ascend(windows, explode)
+    better, _ = search._ascend(windows, explode)
     assert better.max() <= 18

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sortedf import BOUNDS, EngineModel, Instance, bound
+from sortedf import BOUNDS, EngineModel, Instance, bound, generate
 from sortedf.volume import volume, volume_moment
 from tests import naive
 from tests.strategies import engines, instances
@@ -118,3 +118,19 @@ def test_caps_only_raise_the_optimum():
     free = Instance(*lengths, 200)
     capped = free.replace(engine=EngineModel(max_num_seqs=3, max_batched_tokens=40))
     assert bound(free).value == bound(capped).value
+
+
+def test_auto_strengthens_the_relaxation_at_any_size():
+    """Quick bounds above the relaxation by default, with a certificate on request."""
+    large, _ = generate("mix", 1000, long_share=0.2, seed=1).to_instance(8192)
+    found = bound(large)
+    assert found.method == "growth"
+    assert found.value > bound(large, "dual", time_limit=0).value
+    assert found.certificate is not None
+    few, _ = generate("documents", 6, seed=2).to_instance(8192)
+    few = few.replace(decode=np.minimum(few.decode, 60))
+    found = bound(few)
+    assert found.method == "branching"
+    certified = bound(few, certified=True)
+    assert certified.certificate is not None
+    assert certified.value <= found.value

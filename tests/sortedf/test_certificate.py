@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sortedf import EngineModel, Instance, bound
+from sortedf import BOUNDS, EngineModel, Instance, bound, generate
 from sortedf.certificate import (
     Certificate,
     instance_hash,
@@ -17,6 +19,15 @@ from sortedf.certificate import (
     write_certificate,
 )
 from sortedf.errors import CertificateError
+from sortedf.growth_certificate import GrowthCertificate
+from sortedf.registry import load_plugins
+from sortedf.row_certificate import RowCertificate
+from tests import naive
+from tests.strategies import engines, instances
+
+load_plugins()
+CERTIFIED = ("auto", *sorted(set(BOUNDS) - {"branching"}))
+"""Bounds that always come with a certificate."""
 
 
 @pytest.fixture
@@ -124,3 +135,133 @@ def test_files_that_are_no_certificates(tmp_path):
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(CertificateError, match="one JSON object"):
         read_certificate(path)
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize("lengths", ["short", "documents", "roomy"])
+def test_every_bound_can_be_checked_by_anybody(name, lengths, instance, tmp_path):
+    """What is written to a file proves exactly what was said, whatever won."""
+    if lengths == "documents":
+        instance, _ = generate("documents", 10, seed=1).to_instance(4200)
+    if lengths == "roomy":  # everything fits, and answers alone are the bound
+        instance = instance.replace(kv_budget=10**6, arrival=[7] * 30)
+    found = bound(instance, name, certified=True)
+    assert found.certificate is not None
+    path = tmp_path / "certificate.json"
+    write_certificate(found.certificate, path)
+    again = read_certificate(path)
+    assert type(again) is type(found.certificate)
+    assert proven_bound(instance, again) == found.value == again.bound
+
+
+@settings(max_examples=15)
+@given(instances(max_requests=5, max_length=6, engine=engines()))
+def test_every_bound_of_tiny_instances_can_be_checked(instance):
+    """With arrivals and blocks, empty instances too."""
+    for name in CERTIFIED:
+        found = bound(instance, name, certified=True)
+        assert found.certificate is not None
+        assert proven_bound(instance, found.certificate) == found.value
+
+
+@settings(max_examples=100)
+@given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
+def test_no_growth_certificate_proves_more_than_the_optimum(instance, data):
+    """Whoever made it up."""
+    numbers = st.lists(st.integers(0, 9), min_size=12, max_size=12)
+    certificate = GrowthCertificate(
+        instance_hash(instance),
+        10**9,
+        data.draw(st.integers(0, 8)),
+        data.draw(st.integers(1, 20)),
+        np.array(data.draw(numbers)),
+        np.array(data.draw(numbers)),
+    )
+    assert proven_bound(instance, certificate) <= naive.best_tel(instance)
+
+
+@settings(max_examples=100)
+@given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
+def test_no_rows_prove_more_than_the_optimum(instance, data):
+    """Any divisors and weights."""
+    budget = instance.usable_kv // instance.engine.block_size
+    row = st.tuples(st.integers(1, budget), st.integers(0, 5))
+    rows = np.array(data.draw(st.lists(row, max_size=3)), int).reshape(-1, 2)
+    certificate = RowCertificate(instance_hash(instance), 10**9, *rows.T)
+    assert proven_bound(instance, certificate) <= naive.best_tel(instance)
+
+
+def test_one_number_of_growth_rows_changed_gives_its_own_value():
+    """A tampered certificate proves less, or something else that is true."""
+    instance, _ = generate("documents", 30, seed=1).to_instance(8192)
+    found = bound(instance, "growth")
+    assert isinstance(found.certificate, GrowthCertificate)
+    price = found.certificate.price.copy()
+    price[np.argmax(price)] //= 2
+    changed = replace(found.certificate, price=price)
+    assert proven_bound(instance, changed) < found.value
+    with pytest.raises(CertificateError, match="another instance"):
+        proven_bound(instance.replace(kv_budget=8193), found.certificate)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"price": [1, -1]}, r"price\[1\] = -1"),
+        ({"horizon": [-2, 1]}, r"horizon\[0\] = -2"),
+        ({"horizon": [1]}, "2 prices but 1 horizons"),
+        ({"horizon": [1, 2**40]}, "a horizon is"),
+        ({"theta": 0}, "theta = 0"),
+        ({"theta": 2**61}, "too large"),
+        ({"scale_bits": 63}, "scale_bits = 63"),
+        ({"scale_bits": 60}, "too large"),
+    ],
+)
+def test_broken_growth_rows_are_refused(instance, change, message):
+    """Numbers that would prove anything, or that arithmetic cannot hold."""
+    good = GrowthCertificate(
+        instance_hash(instance), 5, 8, 3, np.array([1, 2]), np.array([1, 2])
+    )
+    assert proven_bound(instance, good) >= 0
+    arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in change.items()}
+    with pytest.raises(CertificateError, match=message):
+        proven_bound(instance, replace(good, **arrays))
+
+
+@pytest.mark.parametrize(
+    ("divisor", "weight", "message"),
+    [
+        ([0], [1], r"divisor\[0\] = 0 but must be from 1 to 300 blocks"),
+        ([300, 301], [1, 1], r"divisor\[1\] = 301"),
+        ([7], [-1], r"weight\[0\] = -1"),
+        ([7], [], "1 divisors but 0 weights"),
+    ],
+)
+def test_broken_rows_are_refused(instance, divisor, weight, message):
+    """Each number names its place."""
+    rows = (np.array(divisor, int), np.array(weight, int))
+    with pytest.raises(CertificateError, match=message):
+        proven_bound(instance, RowCertificate(instance_hash(instance), 5, *rows))
+
+
+def test_unknown_kinds_are_refused(certificate, tmp_path):
+    """The message lists what there is."""
+    path = tmp_path / "c.json"
+    write_certificate(certificate, path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for kind in ("magic", None, ["x"]):
+        path.write_text(json.dumps({**content, "kind": kind}), encoding="utf-8")
+        with pytest.raises(CertificateError, match="must be one of: sortedf dual"):
+            read_certificate(path)
+
+
+def test_large_budgets_are_added_up_exactly():
+    """Beyond 64 bits on the way."""
+    instance = Instance([2**30, 5], [2**10, 3], 2**31 - 1)
+    found = bound(instance, "fluid").certificate
+    assert found is not None
+    assert proven_bound(instance, found) == found.bound
+    rows = RowCertificate(
+        instance_hash(instance), 0, np.array([2**31 - 1]), np.ones(1, int)
+    )
+    assert proven_bound(instance, rows) <= instance.decode.sum()
