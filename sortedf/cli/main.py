@@ -16,6 +16,7 @@ from sortedf.cli import (
     compare,
     generate,
     methods,
+    rank,
     run,
     run_batch,
     simulate,
@@ -40,6 +41,7 @@ for module in (
 ):  # fmt: skip
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     app.command(name, help=module.HELP, epilog=module.EXAMPLE)(module.command)
+app.add_typer(rank.app, name="rank")
 
 
 @app.callback(invoke_without_command=True)

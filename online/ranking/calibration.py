@@ -1,0 +1,96 @@
+"""From scores to lengths: quantiles of the answer length that grow with the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from online.ranking.errors import RankingError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+"""Those that are kept; others lie between."""
+
+LEAST_PER_BIN, MOST_BINS = 5, 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Lengths that go with scores.
+
+    Attributes
+    ----------
+    score : float64 array, shape (k,)
+        Ascending.
+    log_length : float64 array, shape (len(QUANTILES), k)
+        Natural logarithm of each quantile of the length at each score; does not fall
+        along either axis.
+    """
+
+    score: Floats
+    log_length: Floats
+
+    def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
+        """Quantile of the answer length for each score, at least 1 token.
+
+        Beyond the scores and quantiles that were seen the nearest one counts.
+        """
+        if not 0 < quantile < 1:
+            raise ValueError(f"quantile = {quantile} but must be between 0 and 1.")
+        at = np.array(
+            [np.interp(quantile, QUANTILES, row) for row in self.log_length.T]
+        )
+        found = np.exp(np.interp(np.asarray(scores, dtype=float), self.score, at))
+        return np.asarray(np.maximum(found, 1.0), dtype=np.float64)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a data card keeps."""
+        return {
+            "quantiles": list(QUANTILES),
+            "score": self.score.tolist(),
+            "log_length": self.log_length.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Calibration:
+        """Read what `as_dict` gave."""
+        if tuple(content["quantiles"]) != QUANTILES:
+            raise RankingError(
+                f"calibration has the quantiles {content['quantiles']} but must have "
+                f"{list(QUANTILES)}."
+            )
+        return cls(np.array(content["score"]), np.array(content["log_length"]))
+
+
+def calibrate(scores: ArrayLike, lengths: ArrayLike) -> Calibration:
+    """Fit lengths to scores of prompts that were not trained on.
+
+    The prompts, sorted by score, are cut into bins of about equal size; the quantiles
+    of each bin's lengths are made monotone by isotonic regression on the logarithm.
+
+    Parameters
+    ----------
+    scores, lengths : array_like, shape (n,)
+        Finite; at least one.
+    """
+    order = np.argsort(scores, kind="stable")
+    score = np.asarray(scores, dtype=np.float64)[order]
+    log_length = np.log(np.asarray(lengths, dtype=np.float64)[order])
+    if not len(score):
+        raise ValueError("scores is empty but must have at least one entry.")
+    bins = min(MOST_BINS, max(1, len(score) // LEAST_PER_BIN))
+    parts = list(
+        zip(np.array_split(score, bins), np.array_split(log_length, bins), strict=True)
+    )
+    raw = np.array([np.quantile(part, QUANTILES) for _, part in parts]).T
+    weights = [len(part) for part, _ in parts]
+    # The same weights for every quantile, so that they do not cross.
+    fitted = [isotonic_regression(row, weights=weights).x for row in raw]
+    return Calibration(np.array([part.mean() for part, _ in parts]), np.array(fitted))

@@ -1,0 +1,55 @@
+"""Checkpoints: a training that was killed goes on, and ends as if nothing happened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from online.ranking.errors import RankingError
+from online.ranking.libraries import torch
+from sortedf.atomic import atomic_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from online.ranking.rows import Prompts
+    from online.ranking.settings import TrainingSettings
+
+
+def fingerprint(prompts: Prompts, settings: TrainingSettings) -> str:
+    """Tell trainings apart: by all prompts, lengths and settings."""
+    content = [asdict(settings), prompts.text, prompts.length.tolist()]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all."""
+    # An open file, as torch refuses names that begin with a dot and have no suffix.
+    with atomic_path(path) as unfinished, unfinished.open("wb") as file:
+        torch().save(content, file)
+
+
+def read_checkpoint(path: Path, wanted: str, device: Any) -> dict[str, Any] | None:
+    """Read a checkpoint of the training `wanted`; None if there is none.
+
+    Raises
+    ------
+    RankingError
+        If it cannot be read or is another training's.
+    """
+    if not path.exists():
+        return None
+    try:
+        content = torch().load(path, map_location=device, weights_only=True)
+        found = content["fingerprint"]
+    except Exception as error:  # the library raises all kinds
+        reason = " ".join(str(error).split())[:120]
+        raise RankingError(f"{path} is no checkpoint: {reason}") from None
+    if found != wanted:
+        raise RankingError(
+            f"{path} is the checkpoint of another training (other data or settings); "
+            "remove it, or write to another folder."
+        )
+    return dict(content)

@@ -1,0 +1,81 @@
+"""What training makes small: pairwise, pointwise, listwise; all else is equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.ranking.libraries import torch
+from online.ranking.pairs import informative_pairs
+from sortedf.registry import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Tensor = Any
+    Loss = Callable[[Tensor, NDArray[np.float64], "Target"], Tensor | None]
+
+LOSSES: dict[str, Loss] = {}
+"""Losses by name; each takes a batch's scores and true lengths, and gives None where
+the batch has nothing to learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the losses have to know beside a batch.
+
+    Attributes
+    ----------
+    delta : float
+        Least relative difference of a pair.
+    margin : float
+        By how much the longer one's score should be above the other's.
+    mean, spread : float
+        Of the log lengths of all training prompts.
+    """
+
+    delta: float
+    margin: float
+    mean: float
+    spread: float
+
+
+@register(LOSSES, "loss", "pairwise")
+def pairwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
+    """Mean of `max(0, margin - (s_longer - s_shorter))` over the informative pairs."""
+    longer, shorter = informative_pairs(length, target.delta)
+    if not len(longer):
+        return None
+    return torch().nn.functional.margin_ranking_loss(
+        scores[longer],
+        scores[shorter],
+        torch().ones(len(longer), device=scores.device),
+        margin=target.margin,
+    )
+
+
+@register(LOSSES, "loss", "pointwise")
+def pointwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
+    """Mean squared error of the log length, in its standard units."""
+    wanted = (np.log(length) - target.mean) / target.spread
+    return torch().nn.functional.mse_loss(scores, _like(scores, wanted))
+
+
+@register(LOSSES, "loss", "listwise")
+def listwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
+    """ListMLE: minus the log likelihood of the true order, longest first, per prompt.
+
+    The probability of an order is that of drawing the prompts one by one, each with a
+    chance in proportion to the exponential of its score among those that are left.
+    """
+    ordered = scores[np.argsort(-length, kind="stable")]
+    left = torch().logcumsumexp(ordered.flip(0), 0).flip(0)
+    return (left - ordered).mean()
+
+
+def _like(scores: Tensor, values: NDArray[np.float64]) -> Tensor:
+    return torch().as_tensor(values, dtype=scores.dtype, device=scores.device)

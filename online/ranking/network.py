@@ -1,0 +1,222 @@
+"""The network: an encoder, the vector of its first token, one linear layer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from online.ranking.errors import RankingError
+from online.ranking.libraries import load, quiet_transformers, torch
+
+Tensor = Any
+
+LAYERED = ("bert", "roberta", "xlm-roberta", "camembert")
+"""Model types whose layers can be run one by one (`Network.embed`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """An encoder with a linear layer on the vector of a prompt's first token.
+
+    Attributes
+    ----------
+    module : torch.nn.ModuleDict
+        `encoder` and `head`: all that is trained and saved.
+    """
+
+    module: Any
+
+    @property
+    def encoder(self) -> Any:
+        """The pre-trained part."""
+        return self.module["encoder"]
+
+    @property
+    def config(self) -> Any:
+        """The encoder's configuration."""
+        return self.encoder.config
+
+    @property
+    def num_layers(self) -> int:
+        """Layers of the encoder."""
+        return int(self.config.num_hidden_layers)
+
+    @property
+    def is_layered(self) -> bool:
+        """Whether the layers can be run one by one."""
+        position = getattr(self.config, "position_embedding_type", "absolute")
+        return self.config.model_type in LAYERED and position in (None, "absolute")
+
+    def score(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Score a batch.
+
+        Parameters
+        ----------
+        ids : int64 tensor, shape (n, length)
+        mask : int64 tensor, shape (n, length)
+            1 for tokens, 0 for what fills the shorter rows up.
+
+        Returns
+        -------
+        tensor, shape (n,)
+        """
+        if self.is_layered:
+            return self.score_hidden(self.embed(ids, mask, 0), mask, 0)
+        first = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
+        return self.module["head"](first)[:, 0]
+
+    def embed(self, ids: Tensor, mask: Tensor, layers: int) -> Tensor:
+        """Hidden states after the first `layers` layers.
+
+        Returns
+        -------
+        tensor, shape (tokens, width)
+            One row for each token, prompt after prompt; nothing is worked out for what
+            fills the shorter rows up.
+        """
+        hidden = self.encoder.embeddings(ids)[mask.bool()]
+        return self._through(self.encoder.encoder.layer[:layers], hidden, mask)
+
+    def score_hidden(self, hidden: Tensor, mask: Tensor, done: int) -> Tensor:
+        """Score from the hidden states after the first `done` layers.
+
+        The last layer works out the first token only, as nothing else is read of it.
+        """
+        *inner, last = self.encoder.encoder.layer[done:]
+        hidden = self._through(inner, hidden, mask)
+        first = self._layer(last, hidden, mask.bool(), first_only=True)
+        return self.module["head"](first)[:, 0]
+
+    def mean_hidden(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Mean of the last hidden states over a prompt's tokens; shape (n, width)."""
+        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        return _mean(states * mask[:, :, None], mask)
+
+    def mean_hidden_after(self, hidden: Tensor, mask: Tensor, done: int) -> Tensor:
+        """Return the same from the hidden states after the first `done` layers."""
+        hidden = self._through(self.encoder.encoder.layer[done:], hidden, mask)
+        return _mean(_filled(hidden, mask.bool()), mask)
+
+    def _through(self, layers: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+        for layer in layers:
+            hidden = self._layer(layer, hidden, mask.bool(), first_only=False)
+        return hidden
+
+    def _layer(
+        self, layer: Any, hidden: Tensor, mask: Tensor, *, first_only: bool
+    ) -> Tensor:
+        """One layer, for all tokens or for each prompt's first one."""
+        own = layer.attention.self
+        asking = hidden
+        if first_only:
+            length = mask.sum(1)
+            asking = hidden[length.cumsum(0) - length]
+        query = own.query(asking)
+        query = query[:, None] if first_only else _filled(query, mask)
+        looked = torch().nn.functional.scaled_dot_product_attention(
+            self._heads(query),
+            self._heads(_filled(own.key(hidden), mask)),
+            self._heads(_filled(own.value(hidden), mask)),
+            attn_mask=mask[:, None, None, :],
+            dropout_p=own.dropout.p if self.module.training else 0.0,
+        )
+        looked = looked.transpose(1, 2).flatten(2)
+        looked = looked[:, 0] if first_only else looked[mask]
+        attended = layer.attention.output(looked, asking)
+        return layer.output(layer.intermediate(attended), attended)
+
+    def _heads(self, states: Tensor) -> Tensor:
+        heads = self.config.num_attention_heads
+        return states.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def network_of(encoder: str, layers: int | None = None) -> Network:
+    """Put a fresh linear layer on a pre-trained encoder.
+
+    Parameters
+    ----------
+    encoder : str
+        Folder, or name on the hub.
+    layers : int, optional
+        How many of the encoder's first layers to use; all by default.
+
+    Raises
+    ------
+    RankingError
+        If there is no such encoder, or it has fewer layers.
+    """
+    with quiet_transformers() as transformers:
+        config = _pretrained(transformers.AutoConfig, encoder)
+        if layers is not None:
+            if not 1 <= layers <= config.num_hidden_layers:
+                raise RankingError(
+                    f"layers = {layers} but {encoder} has {config.num_hidden_layers}."
+                )
+            config.num_hidden_layers = layers
+        model = _pretrained(transformers.AutoModel, encoder, config=config)
+    return _with_head(model)
+
+
+def network_from(folder: str, weights: str) -> Network:
+    """Make a saved network again, from its configuration and its weights."""
+    with quiet_transformers() as transformers:
+        config = _pretrained(transformers.AutoConfig, folder)
+        network = _with_head(transformers.AutoModel.from_config(config))
+    try:
+        saved = load("safetensors.torch").load_file(weights)
+        network.module.load_state_dict(saved)
+    except Exception as error:  # the libraries raise all kinds
+        raise RankingError(
+            f"{weights} does not hold the weights of this network: {error}"
+        ) from None
+    return network
+
+
+def tokenizer_of(encoder: str) -> Any:
+    """Load the tokenizer of an encoder or of a saved ranker."""
+    with quiet_transformers() as transformers:
+        return _pretrained(transformers.AutoTokenizer, encoder)
+
+
+def longest_input(network: Network, tokenizer: Any) -> int:
+    """Most tokens that the encoder takes."""
+    positions = getattr(network.config, "max_position_embeddings", None)
+    limits = [tokenizer.model_max_length, *([positions] if positions else [])]
+    # Models of RoBERTa's kind count positions from after the padding id.
+    reserved = 2 if network.config.model_type in LAYERED[1:] else 0
+    return int(min(limits)) - reserved
+
+
+def _filled(packed: Tensor, mask: Tensor) -> Tensor:
+    """One row for each prompt again, filled up with zeros; shape (n, length, width)."""
+    rows = packed.new_zeros(*mask.shape, packed.shape[-1])
+    rows[mask] = packed
+    return rows
+
+
+def _mean(filled: Tensor, mask: Tensor) -> Tensor:
+    return filled.sum(1) / mask.sum(1, keepdim=True)
+
+
+def _with_head(encoder: Any) -> Network:
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None  # a layer for another task
+    nn = torch().nn
+    head = nn.Linear(encoder.config.hidden_size, 1)
+    return Network(nn.ModuleDict({"encoder": encoder, "head": head}))
+
+
+def _pretrained(kind: Any, name: str, **options: Any) -> Any:
+    name = os.path.expanduser(name)
+    looks_like_path = name.startswith((".", os.sep)) or name.count("/") > 1
+    if looks_like_path and not os.path.isdir(name):
+        raise RankingError(f"{name}: no such folder; an encoder's folder is needed.")
+    try:
+        return kind.from_pretrained(name, **options)
+    except Exception as error:  # the library raises all kinds
+        reason = " ".join(str(error).split())[:200]
+        raise RankingError(
+            f"{name} cannot be loaded as an encoder with its tokenizer, from a folder "
+            f"or from the hub: {reason}"
+        ) from None

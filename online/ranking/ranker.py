@@ -1,0 +1,216 @@
+"""A trained ranker: scores for prompts, and the lengths that go with scores."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from online.ranking.batches import score_all
+from online.ranking.errors import RankingError
+from online.ranking.folder import read_folder
+from online.ranking.libraries import torch
+from online.ranking.tokens import PromptTokens
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from online.ranking.calibration import Calibration
+    from online.ranking.network import Network
+
+    Floats = NDArray[np.float64]
+
+CACHED = 100_000
+"""Scores that are remembered, the latest used."""
+
+
+def load_ranker(folder: str | os.PathLike[str], device: str = "cpu") -> Ranker:
+    """Load the folder that training wrote.
+
+    Parameters
+    ----------
+    folder : path
+    device : str
+        As torch names it: cpu, cuda, cuda:1.
+
+    Raises
+    ------
+    RankingError
+        If the folder is no ranker's, or there is no such device.
+    MissingExtraError
+        If the extra `rank` is not installed.
+    """
+    return Ranker.load(folder, device)
+
+
+class Ranker:
+    """Scores prompts: the higher, the longer the answer is expected to be.
+
+    Parameters
+    ----------
+    network : Network
+    tokens : PromptTokens
+    calibration : Calibration
+    card : dict
+        What it was trained on, and how.
+    device : str
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        tokens: PromptTokens,
+        calibration: Calibration,
+        card: dict[str, Any],
+        device: str = "cpu",
+    ) -> None:
+        self.card = card
+        self._network = network
+        self._tokens = tokens
+        self._calibration = calibration
+        self._device = checked_device(device)
+        self._known: OrderedDict[bytes, float] = OrderedDict()
+        self._lock = threading.Lock()
+        network.module.to(self._device).eval()
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], device: str = "cpu") -> Ranker:
+        """Load the folder that training wrote; see `load_ranker`."""
+        network, tokenizer, card, calibration = read_folder(folder)
+        vocabulary, rows = len(tokenizer), network.config.vocab_size
+        if vocabulary > rows:
+            raise RankingError(
+                f"{folder}: the tokenizer has {vocabulary:,} tokens but the encoder "
+                f"knows {rows:,}; they do not belong together."
+            )
+        truncation = card["settings"]["truncation"]
+        tokens = PromptTokens(tokenizer, card["max_tokens"], truncation)
+        return cls(network, tokens, calibration, card, device)
+
+    def score(self, prompts: Sequence[str]) -> Floats:
+        """Score prompts, in batches; known ones are looked up.
+
+        Parameters
+        ----------
+        prompts : sequence of str
+            None of them empty.
+
+        Returns
+        -------
+        float64 array, shape (n,)
+            In the order of the prompts.
+
+        Raises
+        ------
+        RankingError
+            If a prompt is empty or no valid Unicode; its number counts from 0.
+        """
+        if isinstance(prompts, str):
+            raise TypeError("prompts is one str but must be a sequence of them.")
+        return self._score_ids(self._tokens.encode(prompts))
+
+    def score_tokens(
+        self, prompts: Sequence[Sequence[int]], tokenizer: Any = None
+    ) -> Floats:
+        """Score prompts that are token ids.
+
+        Parameters
+        ----------
+        prompts : sequence of sequences of int
+        tokenizer : object with `decode`, optional
+            The tokenizer that the ids come from, such as an engine's, which turns them
+            into text. Without one they must be ids of the ranker's own tokenizer,
+            without the tokens that it puts around a text.
+
+        Raises
+        ------
+        RankingError
+            If a prompt is empty, or has ids that the ranker's tokenizer does not have.
+        """
+        if tokenizer is not None:
+            return self.score([_decoded(tokenizer, list(row)) for row in prompts])
+        for number, row in enumerate(prompts):
+            self._check_ids(number, row)
+        return self._score_ids([self._tokens.wrap(row) for row in prompts])
+
+    def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
+        """Quantile of the answer length for each score, in tokens, at least 1.
+
+        It never falls when the score rises, so that an order by lengths is one by
+        scores, up to ties.
+        """
+        return self._calibration.lengths(scores, quantile)
+
+    def _check_ids(self, number: int, row: Sequence[int]) -> None:
+        if not len(row):
+            raise RankingError(
+                f"prompt {number} is empty; there is nothing to rank by."
+            )
+        size = len(self._tokens.tokenizer)
+        for position, token in enumerate(row):
+            if not 0 <= token < size:
+                raise RankingError(
+                    f"prompt {number}: token {position} has the id {token} but the "
+                    f"ranker's tokenizer has ids from 0 to {size - 1}: they come from "
+                    "another tokenizer, which must be given, too."
+                )
+
+    def _score_ids(self, ids: Sequence[Sequence[int]]) -> Floats:
+        keys = [_key(row) for row in ids]
+        with self._lock:
+            found = {key: self._known[key] for key in keys if key in self._known}
+        new = {key: row for key, row in zip(keys, ids, strict=True) if key not in found}
+        if new:
+            network, pad = self._network, self._tokens.pad
+            scores = score_all(network, list(new.values()), pad, self._device)
+            found.update(zip(new, scores.tolist(), strict=True))
+        self._remember(keys, found)
+        return np.array([found[key] for key in keys], dtype=np.float64)
+
+    def _remember(self, keys: Iterable[bytes], found: dict[bytes, float]) -> None:
+        with self._lock:
+            for key in keys:
+                self._known[key] = found[key]
+                self._known.move_to_end(key)
+            while len(self._known) > CACHED:
+                self._known.popitem(last=False)
+
+
+def checked_device(name: str) -> Any:
+    """Return torch's device, or say that there is none of that name.
+
+    Raises
+    ------
+    RankingError
+        If torch does not know it or cannot use it here.
+    """
+    try:
+        device = torch().device(name)
+        torch().empty(1, device=device)
+    except Exception as error:  # torch raises all kinds
+        reason = " ".join(str(error).split())[:120]
+        raise RankingError(
+            f"device {name!r} cannot be used here: {reason}; choose cpu, or cuda on a "
+            "machine with a GPU."
+        ) from None
+    return device
+
+
+def _key(ids: Sequence[int]) -> bytes:
+    content = np.asarray(ids, dtype=np.int64).tobytes()
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _decoded(tokenizer: Any, ids: list[int]) -> str:
+    if not callable(getattr(tokenizer, "decode", None)):
+        raise RankingError(
+            f"tokenizer is {tokenizer!r} but must have a function decode, which turns "
+            "token ids into text."
+        )
+    return str(tokenizer.decode(ids))

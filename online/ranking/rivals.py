@@ -1,0 +1,94 @@
+"""Cheap rankers, which an encoder has to beat to be worth its cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.ranking.features import features
+from online.ranking.libraries import load
+from online.ranking.quality import tau_b
+from sortedf.registry import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from online.ranking.embedding import Embedding
+    from online.ranking.rows import Prompts
+
+    Floats = NDArray[np.float64]
+    Scorer = Callable[[Sequence[str]], Floats]
+    Fit = Callable[[Prompts, Prompts, Embedding, int], Scorer]
+
+RIVALS: dict[str, Fit] = {}
+"""Rivals by name; each takes the training and validation prompts, the embedding of the
+encoder before any training, and a seed, and gives a function from prompts to scores."""
+
+NEIGHBOURS = (5, 10, 20, 40)
+"""Numbers of neighbours of which the best on validation is taken."""
+
+MOST_COSINES = 5_000_000
+
+
+@register(RIVALS, "rival", "prompt-length")
+def prompt_length(
+    train: Prompts, validation: Prompts, embedding: Embedding, seed: int
+) -> Scorer:
+    """Letters of the prompt; the other way round if training says so."""
+    sign = 1.0 if tau_b(_letters(train.text), train.length) >= 0 else -1.0
+    return lambda texts: sign * _letters(texts)
+
+
+@register(RIVALS, "rival", "boosting")
+def boosting(
+    train: Prompts, validation: Prompts, embedding: Embedding, seed: int
+) -> Scorer:
+    """Gradient boosting of the log length on counts and words that say much."""
+    model = load("sklearn.ensemble").HistGradientBoostingRegressor(
+        max_iter=200,
+        learning_rate=0.05,
+        max_leaf_nodes=15,
+        min_samples_leaf=min(20, max(1, len(train) // 10)),
+        early_stopping=False,
+        random_state=seed,
+    )
+    model.fit(features(train.text), np.log(train.length))
+    return lambda texts: np.asarray(model.predict(features(texts)), dtype=np.float64)
+
+
+@register(RIVALS, "rival", "neighbours")
+def neighbours(
+    train: Prompts, validation: Prompts, embedding: Embedding, seed: int
+) -> Scorer:
+    """Mean log length of the training prompts that mean nearly the same.
+
+    By the cosine of the encoder's embeddings, weighted with it; how many is settled on
+    the validation part.
+    """
+    known, logs = embedding(train.text), np.log(train.length)
+
+    def score(texts: Sequence[str], count: int) -> Floats:
+        vectors = embedding(texts)
+        # In parts, so that the table of cosines stays small.
+        parts = -(-len(texts) * len(known) // MOST_COSINES)
+        near = [mean_of_nearest(part, count) for part in np.array_split(vectors, parts)]
+        return np.concatenate(near)
+
+    def mean_of_nearest(vectors: Floats, count: int) -> Floats:
+        near = vectors @ known.T
+        nearest = np.argsort(-near, axis=1, kind="stable")[:, :count]
+        weight = np.maximum(np.take_along_axis(near, nearest, axis=1), 1e-6)
+        return np.asarray((weight * logs[nearest]).sum(axis=1) / weight.sum(axis=1))
+
+    def quality(count: int) -> float:
+        return tau_b(score(validation.text, count), validation.length)
+
+    best = max((min(count, len(train)) for count in NEIGHBOURS), key=quality)
+    return lambda texts: score(texts, best)
+
+
+def _letters(texts: Sequence[str]) -> Floats:
+    return np.array([len(text) for text in texts], dtype=np.float64)

@@ -1,0 +1,91 @@
+"""How a ranker is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from online.ranking.errors import RankingError
+from online.ranking.losses import LOSSES
+from online.ranking.tokens import TRUNCATIONS
+from sortedf.arrays import checked_int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How a ranker is trained.
+
+    Attributes
+    ----------
+    encoder : str
+        Folder of an encoder of BERT's kind, or its name on the hub.
+    loss : {"pairwise", "pointwise", "listwise"}
+    delta : float
+        Pairs whose lengths differ by less than this share of the longer one are left
+        out (pairwise).
+    margin : float
+        By how much the longer one's score should be above the other's (pairwise).
+    max_tokens : int
+        Longest input; the encoder's own limit where that is lower.
+    truncation : {"head-tail", "head", "tail"}
+        What is kept of a longer prompt.
+    layers : int, optional
+        Only the first so many layers of the encoder; all by default.
+    frozen_layers : int
+        So many of the lowest layers, and the embeddings, stay as they are; what they
+        give is worked out once. Several times faster.
+    epochs : int
+        At most; fewer if validation says so.
+    patience : int
+        Epochs without a better tau_b on the validation part before training ends.
+    batch_size : int
+        Prompts of a batch, among which pairs and lists are made.
+    learning_rate : float
+        At its highest, of the encoder; that of the new layer is ten times higher.
+    seed : int
+        Of the split, the new layer, the batches and the dropout.
+    validation, test : float
+        Shares of the prompts.
+    """
+
+    encoder: str = "bert-base-uncased"
+    loss: str = "pairwise"
+    delta: float = 0.2
+    margin: float = 1.0
+    max_tokens: int = 256
+    truncation: str = "head-tail"
+    layers: int | None = None
+    frozen_layers: int = 0
+    epochs: int = 10
+    patience: int = 3
+    batch_size: int = 16
+    learning_rate: float = 3e-5
+    seed: int = 0
+    validation: float = 0.1
+    test: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise RankingError(
+                f"loss = {self.loss!r} but must be one of: {', '.join(LOSSES)}."
+            )
+        if self.truncation not in TRUNCATIONS:
+            raise RankingError(
+                f"truncation = {self.truncation!r} but must be one of: "
+                f"{', '.join(TRUNCATIONS)}."
+            )
+        if not 0 <= self.delta < 1:
+            raise RankingError(f"delta = {self.delta} but must be from 0 to below 1.")
+        for name in ("margin", "learning_rate"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise RankingError(f"{name} = {value} but must be a number above 0.")
+        for name, least in (
+            ("max_tokens", 4),
+            ("frozen_layers", 0),
+            ("epochs", 1),
+            ("patience", 1),
+            ("batch_size", 2),
+            ("seed", 0),
+        ):
+            checked_int(name, getattr(self, name), minimum=least, maximum=2**31 - 1)

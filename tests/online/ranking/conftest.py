@@ -1,0 +1,54 @@
+"""One tiny encoder and one trained ranker for all tests here."""
+
+from __future__ import annotations
+
+import pytest
+
+from online.ranking.rows import Prompts
+from online.ranking.settings import TrainingSettings
+from online.ranking.training import train
+from tests.online.ranking.tiny import learnable_rows, write_encoder, write_rows
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory):
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def rows_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    return write_rows(folder / "rows.jsonl", learnable_rows(120))
+
+
+@pytest.fixture(scope="session")
+def learnable():
+    """Prompts of which an untrained network ranks few, and a trained one nearly all."""
+    rows = learnable_rows(120)
+    import numpy as np
+
+    return Prompts(
+        tuple(row["prompt"] for row in rows),
+        np.array([float(row["response_tokens"]) for row in rows]),
+    )
+
+
+@pytest.fixture(scope="session")
+def settings(encoder):
+    return TrainingSettings(
+        encoder=encoder, epochs=4, learning_rate=1e-2, max_tokens=24, batch_size=16
+    )
+
+
+@pytest.fixture(scope="session")
+def trained(learnable, settings):
+    return train(learnable, settings)
+
+
+@pytest.fixture(scope="session")
+def ranker_folder(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranker") / "ranker"
+    trained.save(folder)
+    return folder
