@@ -37,6 +37,23 @@ def first(data: Path, name: str, n: int) -> Trace:
     )
 
 
+def window(data: Path, name: str, n: int, k: int) -> Trace:
+    """Cut the `k`-th `n` requests out of a trace, counted from 1, with their arrivals.
+
+    Windows of a short trace share its rows: the last ones are moved to the front.
+    """
+    whole = trace(data, name)
+    begin = (k - 1) * n % max(whole.num_requests - n + 1, 1)
+    rows = slice(begin, begin + n)
+    arrival_s = whole.arrival_s[rows]
+    return Trace(
+        whole.prefill[rows],
+        whole.decode[rows],
+        arrival_s - arrival_s[0],
+        name=whole.name,
+    )
+
+
 def mixed(data: Path, n: int, long_share: float, seed: int = 1) -> Trace:
     """Chats and documents, drawn from real traces, in random order."""
     rng = np.random.default_rng(seed)

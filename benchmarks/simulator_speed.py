@@ -1,15 +1,22 @@
 """Requests that the simulator gets through in a minute, and where its time goes.
 
-Vidur, the public simulator of the field, is on PyPI (0.0.26) and installs, with 1.3 GB
-of dependencies, but its wheel has none of the profiling data that it needs to tell how
-long a step takes, so that it cannot be run from there; there is no comparison here.
+Beside it on the same trace, if there is one: Vidur (github.com/microsoft/vidur), the
+public simulator of the field. The environment variable SORTEDF_VIDUR names a Python
+interpreter that can import it; see `benchmarks.vidur_side` for what it is given.
 """
 
 from __future__ import annotations
 
 import cProfile
+import csv
+import json
+import os
 import pstats
+import subprocess
+import sys
+import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -28,8 +35,13 @@ KV_BUDGET = 36_864
 """Tokens; about 100 chats run at once."""
 
 RUNS = 3
-LIMITS = {"fcfs": 100_000, "svf": None, "sorted-f-online": 20_000, "uniboost": None}
+LIMITS = {
+    "fcfs": 100_000, "svf": None, "sorted-f-online": 20_000, "svf-boost": None,
+    "svf-blind": None, "srpt": None, "uniboost": None,
+}  # fmt: skip
 """Requests a minute that we set ourselves, by policy."""
+
+VIDUR_REQUESTS = 2000
 
 SHOWN = 8
 """Functions in the profile."""
@@ -43,6 +55,11 @@ def run(settings: Settings) -> list[Row]:
         rows.append({"kind": "speed", "limit": limit, **_timed(policy, trace)})
     for policy in ("fcfs", "sorted-f-online"):
         rows += _profiled(policy, _chats(settings.pick(2000, 60)))
+    interpreter = os.environ.get("SORTEDF_VIDUR")
+    if interpreter is None:
+        print("   no comparison: SORTEDF_VIDUR is not set", file=sys.stderr)
+    else:
+        rows += _beside_vidur(interpreter, _chats(settings.pick(VIDUR_REQUESTS, 60)))
     return rows
 
 
@@ -71,6 +88,52 @@ def _timed(policy: str, trace: Trace) -> Row:
         "requests_per_minute": 60 * trace.num_requests / per_run,
         "us_per_step": 1e6 * per_run / log.num_steps,
     }
+
+
+def _beside_vidur(interpreter: str, trace: Trace) -> list[Row]:
+    """Run Vidur and our own simulator on a trace, one after the other."""
+    rules = vllm_rules(KV_BUDGET)
+    with tempfile.TemporaryDirectory() as folder:
+        job = {
+            "trace": str(_vidur_trace(trace, Path(folder))),
+            "step_time": asdict(STEP_TIME),
+            "block_size": rules.block_size,
+            "num_blocks": rules.num_blocks,
+            "max_num_seqs": rules.max_num_seqs,
+            "max_batched_tokens": rules.max_batched_tokens,
+            "max_tokens": int((trace.prefill + trace.decode).max()),
+        }
+        (Path(folder) / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        done = subprocess.run(
+            [interpreter, str(Path(__file__).with_name("vidur_side.py")), "job.json"],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{interpreter} could not run Vidur: {done.stderr[-400:]}")
+    vidur = json.loads(done.stdout.splitlines()[-1])
+    simulate(trace, "fcfs", rules, step_time=STEP_TIME)  # compiles
+    began = time.perf_counter()
+    log = simulate(trace, "fcfs", rules, step_time=STEP_TIME)
+    ours = {
+        "seconds": time.perf_counter() - began,
+        "completed": int(log.completed.sum()),
+        "mean_latency": float((log.completion_s - log.arrival_s).mean()),
+        "restarts": int(log.steps.preemptions.sum()),
+    }
+    return [
+        {"kind": "beside", "simulator": "this one", **ours},
+        {"kind": "beside", "simulator": "Vidur", **vidur},
+    ]
+
+
+def _vidur_trace(trace: Trace, folder: Path) -> Path:
+    path = folder / "trace.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["arrived_at", "num_prefill_tokens", "num_decode_tokens"])
+        columns = (trace.arrival_s, trace.prefill, trace.decode)
+        lines.writerows(zip(*(c.tolist() for c in columns), strict=True))
+    return path
 
 
 def _profiled(policy: str, trace: Trace) -> list[Row]:
@@ -124,10 +187,41 @@ def page(rows: list[Row]) -> str:
             "Where the time goes, by a profiler that itself slows calls down; own time "
             "of each function:",
             markdown_table(["policy", "function", "share"], profile),
-            "Vidur 0.0.26 installs from PyPI, with 1.3 GB of dependencies, but without "
-            "the profiling data that it needs, so that it could not be timed.",
+            *_beside([row for row in rows if row["kind"] == "beside"]),
         ]
     )
+
+
+def _beside(rows: list[Row]) -> list[str]:
+    """Compare with Vidur, or say how to."""
+    if not rows:
+        return [
+            "Not beside Vidur: name a Python interpreter that can import it by "
+            "SORTEDF_VIDUR."
+        ]
+    ours, vidur = rows
+    table = [
+        [
+            row["simulator"],
+            f"{60 * row['completed'] / row['seconds']:,.0f}",
+            f"{row['mean_latency']:.2f}",
+            f"{row['restarts']:,}",
+        ]
+        for row in rows
+    ]
+    columns = ["simulator", "requests/minute", "mean TTLT (s)", "preemptions"]
+    faster = vidur["seconds"] / ours["seconds"]
+    apart = vidur["mean_latency"] / ours["mean_latency"] - 1
+    return [
+        f"Beside Vidur on {ours['completed']:,} of these chats, one after the other, "
+        "`fcfs` here and its scheduler with prefills in chunks there, with the same "
+        "limits and, in the place of its learned predictor, the same formula for the "
+        "duration of a step, which spares Vidur the work of predicting. Only the run "
+        "itself is timed there; here the log and its check are in it. This simulator "
+        f"is {faster:.1f} times faster. Vidur's mean latency differs by {apart:+.1%}: "
+        "both have vLLM's rules, but not to the letter the same ones.",
+        markdown_table(columns, table),
+    ]
 
 
 add("simulator_speed", Spec("Speed of the simulator", run, page))

@@ -13,6 +13,7 @@ from online.policies import (
     sorted_f,
     srpt,
     uniboost,
+    volume_boost,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "sorted_f",
     "srpt",
     "uniboost",
+    "volume_boost",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from online.policies import ranks
 from online.policies.listed import Admission, ListPolicy
 from online.policies.queue import RankedQueue
+from online.policies.work import engine_work_s
 from online.policy import register_policy
 from online.rules import StepRules
 from online.step_time import UNIT_STEPS, StepTime
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
 class DueQueue:
     """Waiting requests by due date: arrival plus `patience` times their work.
 
-    The work of a request is how long the whole engine is busy with it: the part of the
-    cache that it holds, `v / M`, times the duration of a step with a full cache, and
-    the processing of its prompt. With this the due date needs the engine's rules and
-    step times, which come with the first snapshot and never change.
+    The work of a request is how long the whole engine is busy with it; see
+    `engine_work_s`. With this the due date needs the engine's rules and step times,
+    which come with the first snapshot and never change.
 
     Parameters
     ----------
@@ -55,11 +55,9 @@ class DueQueue:
         return self._queue.head(count)
 
     def _due_s(self, requests: RequestView, ids: Ints) -> Floats:
-        budget = self._rules.num_blocks * self._rules.block_size
-        step_s = self._time.seconds(0, 0, budget)
-        share = ranks.volume(requests, ids) / budget
-        prompt_s = requests.prefill[ids] * self._time.prefill_token_s
-        work_s = share * step_s + prompt_s
+        work_s = engine_work_s(
+            requests.prefill[ids], ranks.volume(requests, ids), self._rules, self._time
+        )
         return np.asarray(ranks.arrival(requests, ids) + self.patience * work_s)
 
 

@@ -14,7 +14,7 @@ from online.policies.progress import Progress
 from online.policies.queue import RankedQueue
 from online.policies.uniboost import WINDOW, make_gamma
 from online.policy import register_policy
-from online.state import NOTHING, Decision
+from online.state import UNTIL_EVENT, Decision
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class DistBoost:
         start = fitting_head(state, self._queue)
         order = None if state.quiet else self._decode_first(state)
         if order is None and not start:
-            return NOTHING
+            return UNTIL_EVENT
         return Decision(order=order, start=start)
 
     def _decode_first(self, state: State) -> list[int] | None:

@@ -24,16 +24,22 @@ if TYPE_CHECKING:
 NEVER = 2**62
 """A step that is never reached."""
 
+TRIES = 16
+"""Starts that are tried for one request: each saves asking again in between."""
+
 
 @kernel
-def _blocks(tokens: int, size: int) -> int:
+def _blocks(tokens: int, size: int, shift: int) -> int:
+    """Blocks of `size` that tokens take; a shift is many times quicker than `//`."""
+    if shift >= 0:
+        return (tokens + size - 1) >> shift
     return -(-tokens // size)
 
 
 @kernel
-def _held(tokens: int, ready: int, step: int, extra: int, size: int) -> int:
+def _held(tokens: int, ready: int, step: int, extra: int, size: int, shift: int) -> int:
     """Blocks that a request holds in a coming step."""
-    return -(-(tokens + max(0, step - ready) + extra) // size)
+    return _blocks(tokens + max(0, step - ready) + extra, size, shift)
 
 
 @kernel
@@ -104,32 +110,37 @@ def forecast_running(
 
 @kernel
 def _usage_at_ends(
-    tokens: Ints, ready: Ints, end: Ints, count: int, extra: int, size: int, used: Ints
-) -> None:
+    tokens: Ints, ready: Ints, end: Ints, count: int,
+    extra: int, size: int, shift: int, used: Ints,
+) -> None:  # fmt: skip
     """Fill `used[m]` with the blocks held in step `end[m]`; `end` is ascending.
 
     From the last to leave to the first: after adding request `m`, those that are there
-    in step `end[m]` are known by their number, the sum of their offsets and how many
-    offsets fall on each residue of the block size.
+    in step `end[m]` are known by their number, the sum of their offsets and, for each
+    residue `c` of a step by the block size, the slots of their last blocks that stay
+    empty, `padding[c]`.
     """
-    residue = np.zeros(size, dtype=np.int64)
+    padding = np.zeros(size, dtype=np.int64)
+    empty = np.zeros(2 * size, dtype=np.int64)  # of a last block, by tokens held
+    for c in range(1, size):
+        empty[c] = empty[c + size] = size - c
     total = 0
     all_ready = ready[:count].max() <= 1 if count else True
     for m in range(count - 1, -1, -1):
         offset = tokens[m] - ready[m] + extra
         total += offset
-        residue[offset % size] += 1
+        first = offset & (size - 1) if shift >= 0 else offset % size
+        for c in range(size):
+            padding[c] += empty[first + c]
         step = end[m]
-        here = count - m
-        padding = 0
-        for r in range(size):
-            padding += residue[r] * (-(r + step) % size)
-        used[m] = (total + here * step + padding) // size
+        residue = step & (size - 1) if shift >= 0 else step % size
+        slots = total + (count - m) * step + padding[residue]
+        used[m] = slots >> shift if shift >= 0 else slots // size
         for j in range(m, 0 if all_ready else count):
             if ready[j] > step:  # not ready yet, so it holds its prompt already
                 offset = tokens[j] - ready[j] + extra
-                used[m] += _held(tokens[j], ready[j], step, extra, size)
-                used[m] -= _blocks(offset + step, size)
+                used[m] += _held(tokens[j], ready[j], step, extra, size, shift)
+                used[m] -= _blocks(offset + step, size, shift)
     for m in range(1, count):
         if end[m] == end[m - 1]:  # those that leave together see each other
             used[m] = used[m - 1]
@@ -139,40 +150,65 @@ def _usage_at_ends(
 def _fits(
     own_tokens: int, own_ready: int, own_end: int,
     tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
-    extra: int, size: int, num_blocks: int,
+    extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
-    """How many steps to wait at least before it can start; 0 if it can now."""
+    """How many steps later it has to be ready at least; 0 if it fits as it is."""
     wait = 0
     for m in range(count):
         if end[m] > own_end:
             break
-        own = _held(own_tokens, own_ready, end[m], extra, size)
+        if end[m] < own_ready:
+            continue
+        own = _held(own_tokens, own_ready, end[m], extra, size, shift)
         room = num_blocks - used[m]
         if own > room:
             # Later, it holds less in that step; or it starts after it.
-            least = own_tokens + max(0, end[m] - own_ready) + extra - room * size
-            wait = max(wait, min(end[m], max(least, 1)))
-    at_end = _held(own_tokens, own_ready, own_end, extra, size)
+            least = own_tokens + end[m] - own_ready + extra - room * size
+            wait = max(wait, min(end[m] - own_ready + 1, max(least, 1)))
+    at_end = _held(own_tokens, own_ready, own_end, extra, size, shift)
     for m in range(count):
         if end[m] >= own_end:
-            at_end += _held(tokens[m], ready[m], own_end, extra, size)
+            at_end += _held(tokens[m], ready[m], own_end, extra, size, shift)
     if at_end > num_blocks:
         wait = max(wait, 1)
     return wait
 
 
 @kernel
+def _least_wait(
+    own_tokens: int, own_left: int,
+    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
+    extra: int, size: int, shift: int, num_blocks: int,
+) -> int:  # fmt: skip
+    """Fewest steps after which it fits if nobody else starts; 0 if it does now.
+
+    Where it takes many tries to find them, a lower bound.
+    """
+    delay = 0
+    for _ in range(TRIES):
+        more = _fits(
+            own_tokens, 1 + delay, own_left + delay, tokens, ready, end, used, count,
+            extra, size, shift, num_blocks,
+        )  # fmt: skip
+        if more == 0:
+            break
+        delay += more
+    return delay
+
+
+@kernel
 def _insert(
     own_tokens: int, own_ready: int, own_end: int,
-    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int, extra: int, size: int,
+    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
+    extra: int, size: int, shift: int,
 ) -> None:  # fmt: skip
     """Add a request to the arrays, which stay sorted by `end`."""
-    at_end = _held(own_tokens, own_ready, own_end, extra, size)
+    at_end = _held(own_tokens, own_ready, own_end, extra, size, shift)
     for m in range(count):
         if end[m] <= own_end:
-            used[m] += _held(own_tokens, own_ready, end[m], extra, size)
+            used[m] += _held(own_tokens, own_ready, end[m], extra, size, shift)
         if end[m] >= own_end:
-            at_end += _held(tokens[m], ready[m], own_end, extra, size)
+            at_end += _held(tokens[m], ready[m], own_end, extra, size, shift)
     m = count
     while m > 0 and end[m - 1] > own_end:
         tokens[m], ready[m], end[m] = tokens[m - 1], ready[m - 1], end[m - 1]
@@ -185,12 +221,13 @@ def _insert(
 def look_ahead(
     prefill: Ints, predicted: Ints, made: Ints, computed: Ints,
     running: Ints, candidates: Ints, backfill: int,
-    size: int, num_blocks: int, extra: int, max_seqs: int, cap: int, chunked: bool,
-    started: Ints, wait: Ints,
+    size: int, shift: int, num_blocks: int, extra: int, max_seqs: int, cap: int,
+    chunked: bool, started: Ints, wait: Ints,
 ) -> int:  # fmt: skip
     """Choose among `candidates`, in order, who starts in the coming step.
 
-    `prefill`, `predicted`, `made` and `computed` are by request. Up to `backfill`
+    `prefill`, `predicted`, `made` and `computed` are by request. `shift` is the binary
+    logarithm of `size`, -1 if that is no whole number. Up to `backfill`
     candidates may be passed over. `started` names the chosen; `wait[c]`
     is how many steps candidate `c` has to wait at the least if nothing unforeseen
     happens, 0 for the chosen. Returns how many are chosen.
@@ -204,39 +241,57 @@ def look_ahead(
     left_now = forecast_running(
         prefill, predicted, made, computed, running, slots, cap, tokens, ready, end
     )
+    foreseen = NEVER
+    for m in range(count):
+        i = running[m]
+        if made[i] < min(predicted[i], slots + 1 - prefill[i]):
+            foreseen = min(foreseen, end[m])
     by_end = np.argsort(end[:count])
     tokens[:count] = tokens[:count][by_end]
     ready[:count] = ready[:count][by_end]
     end[:count] = end[:count][by_end]
-    _usage_at_ends(tokens, ready, end, count, extra, size, used)
+    _usage_at_ends(tokens, ready, end, count, extra, size, shift, used)
     chosen = passed = 0
     for c in range(len(candidates)):
         i = candidates[c]
-        if passed > backfill or count >= max_seqs or left_now <= 0:
+        if passed > backfill or left_now <= 0:
             wait[c] = 1
+            continue
+        if count >= max_seqs:
+            wait[c] = end[0]  # until the first of them has left
             continue
         own_tokens = prefill[i] + made[i]
         own_left = _to_make(prefill[i], predicted[i], made[i], slots)
-        own_ready = 1
-        if own_tokens > left_now:
-            if not chunked:
-                wait[c] = 1
-                passed += 1
-                continue
+        if own_tokens <= left_now:
+            own_ready = 1
+            wait[c] = _least_wait(
+                own_tokens, own_left, tokens, ready, end, used, count,
+                extra, size, shift, num_blocks,
+            )  # fmt: skip
+        elif chunked:
             own_ready = _prefill_ready(own_tokens - left_now, 2, cap, end, count)
-        own_end = own_ready + own_left - 1
-        wait[c] = _fits(
-            own_tokens, own_ready, own_end, tokens, ready, end, used, count,
-            extra, size, num_blocks,
-        )  # fmt: skip
+            fits = _fits(
+                own_tokens, own_ready, own_ready + own_left - 1,
+                tokens, ready, end, used, count, extra, size, shift, num_blocks,
+            ) == 0  # fmt: skip
+            # Otherwise ask again: how long its prefill takes may change.
+            wait[c] = 0 if fits else 1
+        else:
+            own_ready, wait[c] = 1, 1
         if wait[c] > 0:
             passed += 1
-            if own_ready > 1:  # how long its prefill takes may change
-                wait[c] = 1
+            if count > 0 and end[0] == 1:
+                own = _held(own_tokens, own_ready, 1, extra, size, shift)
+                if own > num_blocks - used[0]:
+                    # There is no room before somebody leaves. Who has outlived its
+                    # length is about to, and may stay so for ever.
+                    wait[c] = max(wait[c], foreseen)
             continue
+        own_end = own_ready + own_left - 1
         _insert(
-            own_tokens, own_ready, own_end, tokens, ready, end, used, count, extra, size
-        )
+            own_tokens, own_ready, own_end, tokens, ready, end, used, count,
+            extra, size, shift,
+        )  # fmt: skip
         count += 1
         left_now -= min(left_now, own_tokens)
         started[chosen] = i

@@ -9,6 +9,8 @@ import numpy as np
 from sortedf.groups import Pool
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from online.policies.lengths import Lengths
@@ -66,13 +68,18 @@ class GroupQueue:
         self._state: State | None = None
 
     def update(self, state: State) -> None:
-        """Apply what joined and left, and throw the plan away when it is time."""
+        """Apply what joined, left and changed; throw the plan away when it is time."""
         self._state = state
         if state.left:
-            self._drop([i for i in state.left if i in self._key])
-        if not state.joined:
+            self._drop(state.left, started=True)
+        if state.changed:
+            self._drop(state.changed, started=False)
+        if not (state.joined or state.changed):
             return
-        ids = [i for i in dict.fromkeys(state.joined) if state.is_waiting(i)]
+        both = dict.fromkeys([*state.joined, *state.changed])
+        ids = [i for i in both if i not in self._key and state.is_waiting(i)]
+        if not ids:
+            return
         self._insert(state, ids)
         self._arrivals += len(ids)
         if self._every and self._arrivals >= self._every:
@@ -90,12 +97,12 @@ class GroupQueue:
             first += group[: count - len(first)]
         return first
 
-    def _drop(self, ids: list[int]) -> None:
-        keys = np.array([self._key.pop(i) for i in ids], dtype=np.int64)
+    def _drop(self, ids: Sequence[int], *, started: bool) -> None:
+        gone = {i for i in ids if i in self._key}
+        keys = np.array([self._key.pop(i) for i in gone], dtype=np.int64)
         self._keys = np.delete(self._keys, np.searchsorted(self._keys, keys))
-        gone = set(ids)
         groups = [[i for i in group if i not in gone] for group in self._groups]
-        if groups and len(groups[0]) < len(self._groups[0]):
+        if started and groups and len(groups[0]) < len(self._groups[0]):
             self._begun = True
         while groups and not groups[0]:
             groups.pop(0)

@@ -38,6 +38,10 @@ class Attained:
         """Nobody is."""
         return np.zeros(len(ids), dtype=np.bool_)
 
+    def same_until(self, state: State) -> float:
+        """Service is attained with every token."""
+        return state.step
+
 
 @register_policy("las", about="least attained service first", knows="nothing")
 def las(hysteresis: float = 0.0, headroom: int = 0) -> Preempting:

@@ -10,6 +10,8 @@ import numpy as np
 from online.policies.by_id import grown, newcomers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from online.state import State
@@ -26,6 +28,10 @@ class Lengths(Protocol):
         """Take in a snapshot."""
         ...
 
+    def same_until(self, state: State, start: Sequence[int]) -> float:
+        """Step before which they stay as they are, if nothing but `start` happens."""
+        ...
+
 
 class Told:
     """The lengths that came with the requests, true or predicted."""
@@ -36,6 +42,10 @@ class Told:
     def update(self, state: State) -> None:
         """Take in a snapshot."""
         self.by_id = state.requests.predicted
+
+    def same_until(self, state: State, start: Sequence[int]) -> float:
+        """They stay as they are until something happens."""
+        return math.inf
 
 
 class Raised:
@@ -64,6 +74,9 @@ class Raised:
         if state.joined:
             fresh = newcomers(state)
             self._raised[fresh] = state.requests.predicted[fresh]
+        for i in state.changed:
+            if state.requests.preemptions[i] == 0:  # else more is known by now
+                self._raised[i] = state.requests.predicted[i]
         running = state.running
         needed = state.requests.made[running] + 1
         outlived = needed > self._raised[running]
@@ -72,3 +85,15 @@ class Raised:
         # Read-only as the told ones are, so that the kernel is compiled once.
         self.by_id = self._raised.view()
         self.by_id.flags.writeable = False
+
+    def same_until(self, state: State, start: Sequence[int]) -> float:
+        """Step in which the first of those that run will have outlived its estimate.
+
+        Where an estimate is raised to no more than what is needed, it comes to the same
+        whether it is done in every step or once.
+        """
+        ids = np.append(state.running, np.array(start, dtype=np.int64))
+        if self.factor == 1 or not len(ids):
+            return math.inf
+        left = self._raised[ids] - state.requests.made[ids]
+        return state.step + int(left.min())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from online.policies import ranks
 from online.policies.lengths import Lengths, Told
 from online.policies.look_ahead import LookAhead
+from online.policies.moving_queue import MovingQueue
 from online.policies.queue import Rank, RankedQueue
 from online.policy import register_policy
-from online.state import NOTHING, Decision
+from online.state import NOTHING, UNTIL_EVENT, Decision
 
 if TYPE_CHECKING:
     from online.state import State
@@ -59,27 +61,39 @@ class ListPolicy:
         self.backfill = backfill
         self.lengths = lengths or Told()
         self.look = LookAhead(backfill) if admission == "look-ahead" else None
-        self._ran: frozenset[int] = frozenset()
+        self._moves = isinstance(queue, MovingQueue)
 
     def decide(self, state: State) -> Decision:
         """Start the head of the queue."""
         self.lengths.update(state)
         self.queue.update(state)
         if self.look is None:
-            start = fitting_head(state, self.queue)
+            start, until = fitting_head(state, self.queue), math.inf
+            if start:  # who of them fits, the engine knows best
+                return Decision(start=start)
         else:
-            start = self._look(self.look, state)
-        return Decision(start=start) if start else NOTHING
+            start, until = self._look(self.look, state)
+        if self._moves and (start or not is_full(state)):
+            return Decision(start=start) if start else NOTHING
+        until = min(until, self.lengths.same_until(state, start))
+        if not start and until == math.inf:
+            return UNTIL_EVENT
+        return Decision(start=start, quiet_until=until)
 
-    def _look(self, look: LookAhead, state: State) -> list[int]:
-        """Ask the forecast, unless an earlier answer still holds."""
+    def _look(self, look: LookAhead, state: State) -> tuple[list[int], float]:
+        """Ask the forecast, unless an earlier answer still holds.
+
+        Returns who starts, and for how long nobody else will.
+        """
         look.forget(state.left)
+        look.forget(state.changed)
         if self._surprised(state):
             look.start_over()
-        head = self.queue.head(self.backfill + 1)
-        if all(look.must_wait(state, i) for i in head):
-            return []
-        room = self.backfill + 1
+        first = self.backfill + 1
+        until = look.wait_until(self.queue.head(first))
+        if until > state.step:
+            return [], until
+        room = first
         while True:
             # Most often one or two can start: look at more only when all do.
             head = self.queue.head(room + 4)
@@ -87,18 +101,27 @@ class ListPolicy:
             if len(head) < room + 4 or len(start) + self.backfill < len(head):
                 break
             room *= 4
-        return start
+        if start:
+            gone = set(start)
+            head = self.queue.head(first + len(start))
+            head = [i for i in head if i not in gone]
+        return start, look.wait_until(head[:first])
 
     def _surprised(self, state: State) -> bool:
-        """Whether somebody left before the forecast said so."""
+        """Whether somebody left before the forecast said so, or long after."""
         if state.quiet:
             return False
-        running = frozenset(state.running.tolist())
-        # Who started may have left in the same step.
-        gone = self._ran.union(state.left) - running
-        self._ran = running
-        made, lengths = state.requests.made, self.lengths.by_id
-        return any(made[i] < lengths[i] for i in gone)
+        requests, lengths = state.requests, self.lengths.by_id
+        preemptions, made = requests.preemptions, requests.made
+        return any([preemptions.item(i) for i in state.joined]) or any(
+            [made.item(i) != lengths.item(i) for i in state.ended]
+        )
+
+
+def is_full(state: State) -> bool:
+    """Whether nobody can start, whoever it is, before somebody leaves."""
+    places = state.rules.seqs_cap - len(state.running)
+    return places <= 0 or state.free_blocks <= 0 or state.num_waiting == 0
 
 
 def fitting_head(state: State, queue: Queue) -> list[int]:
@@ -111,8 +134,9 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     slots = rules.seqs_cap - len(state.running)
     head = queue.head(min(max(slots, 0), state.free_blocks))
     free = state.free_blocks
+    prefill, made = requests.prefill, requests.made
     for position, i in enumerate(head):
-        free -= rules.blocks(int(requests.prefill[i] + requests.made[i]))
+        free -= rules.blocks(prefill.item(i) + made.item(i))
         if free < 0:
             return head[:position]
     return head

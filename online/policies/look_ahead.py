@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from online.policies.forecast_kernels import look_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from online.state import State
+
+Limits: TypeAlias = tuple[int, int, int, int, int, int, bool]
 
 
 class LookAhead:
@@ -33,6 +36,8 @@ class LookAhead:
             raise ValueError(f"backfill = {backfill} but must be at least 0.")
         self.backfill = backfill
         self.not_before: dict[int, int] = {}
+        self._rules: Limits | None = None
+        self._buffers = np.zeros((2, 16), dtype=np.int64)
 
     def admit(
         self, state: State, head: Sequence[int], lengths: NDArray[np.int64]
@@ -48,23 +53,32 @@ class LookAhead:
             Answer length to reckon with, by id of all requests.
         """
         candidates = np.array(head, dtype=np.int64)
-        started = np.empty(len(head), dtype=np.int64)
-        wait = np.zeros(len(head), dtype=np.int64)
-        rules, requests = state.rules, state.requests
+        if len(head) > self._buffers.shape[1]:
+            self._buffers = np.zeros((2, 2 * len(head)), dtype=np.int64)
+        started, wait = self._buffers
+        requests = state.requests
+        if self._rules is None:  # they stay the same for a run
+            rules = state.rules
+            size = rules.block_size
+            shift = size.bit_length() - 1 if size & (size - 1) == 0 else -1
+            self._rules = (
+                size, shift, rules.num_blocks, rules.extra_slots,
+                rules.seqs_cap, rules.tokens_cap, rules.chunked_prefill,
+            )  # fmt: skip
         count = look_ahead(
             requests.prefill, lengths, requests.made, requests.computed,
-            state.running, candidates, self.backfill,
-            rules.block_size, rules.num_blocks, rules.extra_slots, rules.seqs_cap,
-            rules.tokens_cap, rules.chunked_prefill, started, wait,
+            state.running, candidates, self.backfill, *self._rules, started, wait,
         )  # fmt: skip
-        for i, steps in zip(head, wait.tolist(), strict=True):
-            self.not_before[i] = state.step + steps
+        step = state.step
+        for i, steps in zip(head, wait[: len(head)].tolist(), strict=True):
+            self.not_before[i] = step + steps
         chosen: list[int] = started[:count].tolist()
         return chosen
 
-    def must_wait(self, state: State, i: int) -> bool:
-        """Whether an earlier forecast, still valid, says that `i` cannot start yet."""
-        return self.not_before.get(i, 0) > state.step
+    def wait_until(self, ids: Iterable[int]) -> float:
+        """Step before which earlier forecasts, still valid, let none of them start."""
+        get = self.not_before.get
+        return min([get(i, 0) for i in ids], default=math.inf)
 
     def forget(self, ids: Sequence[int]) -> None:
         """Drop what is remembered of requests that no longer wait."""

@@ -58,6 +58,10 @@ class MemGuard:
         """Who has not reached the next threshold since its start."""
         return np.asarray(self._level(requests, ids) == self._at_start[ids])
 
+    def same_until(self, state: State) -> float:
+        """Step in which the first of those that run may reach its next threshold."""
+        return state.step + self._progress.tokens_to_next(state, self.first)
+
     def _first_s(self) -> float:
         return self._progress.answer_s(self.first)
 
@@ -86,3 +90,7 @@ class NoGuard:
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
         """Nobody is."""
         return np.zeros(len(ids), dtype=np.bool_)
+
+    def same_until(self, state: State) -> float:
+        """Work changes with every token."""
+        return state.step

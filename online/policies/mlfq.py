@@ -50,6 +50,10 @@ class Levels:
         """Nobody is."""
         return np.zeros(len(ids), dtype=np.bool_)
 
+    def same_until(self, state: State) -> float:
+        """Step in which the first of those that run may move down."""
+        return state.step + self.progress.tokens_to_next(state, self.quantum)
+
 
 @register_policy("mlfq", about="queues of doubling quanta", knows="nothing")
 def mlfq(quantum: int = 32, headroom: int = 0) -> Preempting:

@@ -21,7 +21,7 @@ def pars(
     Parameters
     ----------
     starvation_s : float
-        Seconds; two minutes in the paper.
+        Seconds; two minutes in the paper. On a clock of unit steps it counts steps.
     admission, backfill
         See `ListPolicy`; look-ahead needs predicted lengths beside the rank.
     """

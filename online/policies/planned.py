@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from online.policies.listed import ListPolicy
 from online.policies.queue import RankedQueue
 from online.policy import register_policy
-from online.state import NOTHING, Decision
+from online.state import UNTIL_EVENT, Decision
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -46,10 +47,13 @@ class PlannedStarts:
         for i in self._queue:
             if self.start_s[i] > state.now_s:
                 if not due:
-                    return Decision(wake_s=float(self.start_s[i]))
+                    next_s = float(self.start_s[i])
+                    return Decision(
+                        wake_s=next_s, quiet_until=math.inf, quiet_until_s=next_s
+                    )
                 break
             due.append(i)
-        return Decision(start=due) if due else NOTHING
+        return Decision(start=due) if due else UNTIL_EVENT
 
 
 @register_policy("plan", about="an offline schedule's start steps", knows="a length")

@@ -38,6 +38,10 @@ class Scorer(Protocol):
         """Which running requests must not be evicted."""
         ...
 
+    def same_until(self, state: State) -> float:
+        """Step before which it need not be asked, if nothing happens."""
+        ...
+
 
 class Preempting:
     """Runs the requests of least score, whether they wait or run.
@@ -47,7 +51,8 @@ class Preempting:
     `hysteresis` and not protected, and only if it fits in the end: so an eviction
     always lets something better start at once. Running requests are kept in the order
     (protected, score), so that the engine, when it runs out of blocks, takes the worst.
-    A step costs `O(running log running)`, however many wait.
+    A decision costs `O(running log running)`, however many wait. One that changes
+    nothing stands until something happens or the scorer says that scores have changed.
 
     Parameters
     ----------
@@ -68,9 +73,17 @@ class Preempting:
         self.hysteresis = hysteresis
         self.headroom = headroom
         self._queue = RankedQueue(scorer.score)
+        self._standing = NOTHING
 
     def decide(self, state: State) -> Decision:
         """Start and evict by score."""
+        if not (state.quiet and self._standing.stands(state.step, state.now_s)):
+            decision = self._decide(state)
+            self._standing = decision if decision.quiet_until else NOTHING
+            return decision
+        return self._standing
+
+    def _decide(self, state: State) -> Decision:
         rescored = self.scorer.update(state)
         self._queue.update(state)
         if rescored:
@@ -80,12 +93,14 @@ class Preempting:
         free = ~self.scorer.protected(requests, running)
         best_first = np.lexsort((running, requests.arrival_s[running], score, free))
         ids = running[best_first]
+        until = self.scorer.same_until(state)
         if not len(self._queue):
-            return _decision(running, ids, (), ())
+            until = max(until, _no_preemption_until(state))
+            return _decision(running, ids, (), (), until)
         num_protected = len(ids) - int(free.sum())
         victims = _Victims(state, ids, score[best_first], num_protected)
         start = self._fill(state, victims)
-        return _decision(running, ids, victims.taken, start)
+        return _decision(running, ids, victims.taken, start, until)
 
     def _fill(self, state: State, victims: _Victims) -> list[int]:
         """Start waiting requests, best first, until one does not fit."""
@@ -143,13 +158,26 @@ class _Victims:
         return room
 
 
+def _no_preemption_until(state: State) -> int:
+    """Step before which nobody is preempted, so that the order makes no difference.
+
+    In `k` steps a request that makes a token in each takes at most `k / B` blocks,
+    rounded up.
+    """
+    each = state.free_blocks // max(len(state.running), 1)
+    return state.step + each * state.rules.block_size
+
+
 def _decision(
-    running: Ints, ids: Ints, evict: Sequence[int], start: Sequence[int]
+    running: Ints, ids: Ints, evict: Sequence[int], start: Sequence[int], until: float
 ) -> Decision:
-    """Answer; `ids` is what ran in its new order, with who is evicted at the end."""
+    """Answer; `ids` is what ran in its new order, with who is evicted at the end.
+
+    An answer that changes nothing stands until step `until`.
+    """
     stay = ids[: len(ids) - len(evict)]
     now = running[~np.isin(running, evict)] if evict else running
     order = None if np.array_equal(stay, now) else stay.tolist()
     if not start and order is None:
-        return NOTHING
+        return Decision(quiet_until=until) if until > 0 else NOTHING
     return Decision(evict=evict, order=order, start=start)

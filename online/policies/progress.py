@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from online.policies.by_id import grown, newcomers
+from online.policies.geometric import level
 from online.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -29,17 +30,23 @@ class Progress:
 
     def __init__(self) -> None:
         self._most: Ints = np.zeros(0, dtype=np.int64)
+        self._ran: Ints = self._most
+        self._step = 0
         self._time: StepTime = UNIT_STEPS
 
     def update(self, state: State) -> None:
         """Take in a snapshot."""
         self._time = state.step_time
         self._most = grown(self._most, state)
+        # In the quiet steps since the last look all that ran have made a token each,
+        # which whoever lost its KV in the last step has made as well.
+        self._most[self._ran] += max(state.step - self._step - 1, 0)
         if state.joined:
             self._most[newcomers(state)] = 0
         running = state.running
         made = state.requests.made[running]
         self._most[running] = np.maximum(self._most[running], made)
+        self._ran, self._step = running, state.step
 
     def made(self, ids: Ints) -> Ints:
         """Most tokens made so far."""
@@ -62,3 +69,20 @@ class Progress:
         """
         tokens = self.made(ids) * self._time.work(0, 1)
         return np.asarray(self.prompt_s(requests, ids) + tokens)
+
+    def tokens_to_next(self, state: State, first: int) -> int:
+        """Tokens that those that run can make, each, below their next threshold.
+
+        Parameters
+        ----------
+        state : State
+        first : int
+            The first threshold of attained service, as tokens of an answer.
+        """
+        running = state.running
+        if not len(running):
+            return 0
+        first_s = self.answer_s(first)
+        attained_s = self.attained_s(state.requests, running)
+        next_s = np.ldexp(first_s, level(attained_s, first_s))
+        return int((next_s - attained_s).min() / self.answer_s(1))

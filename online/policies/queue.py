@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,60 +14,87 @@ from online.requests import RequestView
 if TYPE_CHECKING:
     from online.state import State
 
+Key: TypeAlias = tuple[float, float, int]
+
 Rank: TypeAlias = Callable[[RequestView, NDArray[np.int64]], NDArray[np.float64]]
 """Ranks of the requests with the given ids, lower first."""
+
+
+MANY = 32
+"""Newcomers from which on sorting once is cheaper than inserting one by one."""
 
 
 class RankedQueue:
     """Ids sorted by (rank, arrival, id), kept up to date from the snapshots.
 
-    A request is ranked when it begins to wait, and again when it does so after an
-    eviction; in between nothing is sorted, so that ten thousand waiting requests cost
-    no more than ten.
+    A request is ranked when it begins to wait, when something new is known of it, and
+    when it waits again after an eviction; in between nothing is sorted, so that ten
+    thousand waiting requests cost no more than ten.
     """
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
-        self._sorted: list[tuple[float, float, int]] = []
-        self._key: dict[int, tuple[float, float, int]] = {}
+        # Negative and so last to first: who starts is taken from the end of the list.
+        self._sorted: list[Key] = []
+        self._key: dict[int, Key] = {}
 
     def __len__(self) -> int:
         return len(self._sorted)
 
     def __iter__(self) -> Iterator[int]:
-        return (key[2] for key in self._sorted)
+        return (-key[2] for key in reversed(self._sorted))
 
     def head(self, count: int) -> list[int]:
         """Return the first `count` ids."""
-        return [key[2] for key in self._sorted[:count]]
+        if count <= 0:
+            return []
+        return [-key[2] for key in self._sorted[: -count - 1 : -1]]
 
-    def with_ranks(self) -> Iterator[tuple[float, float, int]]:
+    def with_ranks(self) -> Iterator[Key]:
         """Go through (rank, arrival, id), first to start first."""
-        return iter(self._sorted)
+        return ((-rank, -s, -i) for rank, s, i in reversed(self._sorted))
 
     def update(self, state: State) -> None:
-        """Apply what joined and left since the last decision."""
-        for i in state.left:
-            key = self._key.pop(i, None)
-            if key is not None:
-                del self._sorted[bisect_left(self._sorted, key)]
-        if not state.joined:
+        """Apply what joined, left and changed since the last decision."""
+        if state.left or state.changed:
+            self._drop(state.left)
+            self._drop(state.changed)
+        if not (state.joined or state.changed):
             return
         # Who came and went in between, or came twice, is looked up in what waits now.
-        ids = [i for i in dict.fromkeys(state.joined) if state.is_waiting(i)]
-        for key in self._rank_all(state, ids):
-            self._key[key[2]] = key
-            insort(self._sorted, key)
+        both = dict.fromkeys([*state.joined, *state.changed])
+        ids = [i for i in both if i not in self._key and state.is_waiting(i)]
+        if not ids:
+            return
+        keys = self._rank_all(state, ids)
+        self._key.update(zip(ids, keys, strict=True))
+        if len(ids) > MANY:
+            self._sorted += keys
+            self._sorted.sort()
+        else:
+            for key in keys:
+                insort(self._sorted, key)
 
     def rank_again(self, state: State) -> None:
         """Sort all that wait anew, after the rank itself has changed."""
-        self._sorted = sorted(self._rank_all(state, list(self._key)))
-        self._key = {key[2]: key for key in self._sorted}
+        ids = list(self._key)
+        keys = self._rank_all(state, ids)
+        self._key = dict(zip(ids, keys, strict=True))
+        self._sorted = sorted(keys)
 
-    def _rank_all(
-        self, state: State, ids: list[int]
-    ) -> Iterator[tuple[float, float, int]]:
+    def _drop(self, ids: Iterable[int]) -> None:
+        waits, keys = self._sorted, self._key
+        for i in ids:
+            key = keys.pop(i, None)
+            if key is None:
+                continue
+            if waits[-1] is key:  # most often the first to start
+                waits.pop()
+            else:
+                del waits[bisect_left(waits, key)]
+
+    def _rank_all(self, state: State, ids: list[int]) -> list[Key]:
         many = np.array(ids, dtype=np.int64)
-        ranks = self._rank(state.requests, many).tolist()
-        arrivals = state.requests.arrival_s[many].tolist()
-        return zip(ranks, arrivals, ids, strict=True)
+        ranks = np.negative(self._rank(state.requests, many)).tolist()
+        arrivals = np.negative(state.requests.arrival_s[many]).tolist()
+        return list(zip(ranks, arrivals, [-i for i in ids], strict=True))

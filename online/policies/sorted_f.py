@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -10,14 +11,13 @@ from online.policies.group_queue import GroupQueue
 from online.policies.lengths import Raised, Told
 from online.policies.listed import ListPolicy
 from online.policy import register_policy
-from online.state import Decision
 from sortedf.groups import Exact, local_swap, quantile_greedy
 from sortedf.options import Options
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.state import State
+    from online.state import Decision, State
     from sortedf.groups import Selector
 
 Groups = Literal["exact", "local-swap", "quantile-greedy"]
@@ -85,6 +85,8 @@ class MostProgressFirst:
     def decide(self, state: State) -> Decision:
         """Start as the list says; the least progress last."""
         decision = self._policy.decide(state)
+        if decision.start:  # some of which may have come further than who runs
+            decision = replace(decision, quiet_until=0)
         if state.quiet:  # all made one token, so nobody passed anybody
             return decision
         running = state.running
@@ -92,7 +94,7 @@ class MostProgressFirst:
         ids: NDArray[np.int64] = running[order]
         if np.array_equal(ids, running):
             return decision
-        return Decision(order=ids.tolist(), start=decision.start)
+        return replace(decision, order=ids.tolist())
 
 
 @register_policy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,10 @@ class Remaining:
         """Those that have made enough of what was predicted."""
         enough = self.limit * requests.predicted[ids]
         return np.asarray(self.progress.made(ids) >= enough)
+
+    def same_until(self, state: State) -> float:
+        """With each token a running request is only further ahead of who waits."""
+        return math.inf
 
 
 @register_policy("srpt", about="shortest remaining answer first", knows="a length")

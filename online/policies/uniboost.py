@@ -63,6 +63,10 @@ class Boosted:
         """Who MemGuard protects."""
         return self._guard.protected(requests, ids)
 
+    def same_until(self, state: State) -> float:
+        """Step before which work stays as it is."""
+        return self._guard.same_until(state)
+
 
 def make_gamma(gamma: float | None, window: int) -> FixedGamma | AdaptiveGamma:
     """Return a fixed gamma, or an adaptive one where none is given."""

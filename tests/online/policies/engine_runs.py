@@ -39,6 +39,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "srpt": [{"limit": 0.5, "headroom": 2}],
     "svf-1bit": [{"threshold": 40.0}],
     "svf-aged": [{"patience": 1.0}],
+    "svf-blind": [{"margin": 0.0, "share": 2.0}, {"gamma": 0.05}],
+    "svf-boost": [{"share": 3.0, "backfill": 2}, {"gamma": 0.05}],
     "uniboost": [{"gamma": 0.05, "guard_tokens": 2}, {"gamma": 1.0}],
     "uniboost-base": [{"gamma": 0.05}, {"gamma": 0.05, "hysteresis": 3.0}],
 }
@@ -48,7 +50,8 @@ POLICY_OPTIONS = [
     (name, options)
     for name in (
         "distboost", "fcfs", "hrrn", "las", "mc-sf", "mlfq", "pars", "sorted-f-amin",
-        "sorted-f-online", "srpt", "svf", "svf-1bit", "svf-aged", "total-size",
+        "sorted-f-online", "srpt", "svf", "svf-1bit", "svf-aged", "svf-blind",
+        "svf-boost", "total-size",
         "uniboost", "uniboost-base",
     )
     for options in [{}, *OPTIONS.get(name, [])]

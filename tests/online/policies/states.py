@@ -72,6 +72,6 @@ class World:
             "quiet": False,
             "rules": self.rules,
             "step_time": UNIT_STEPS,
-            "_waiting": self.waiting,
+            "who_waits": self.waiting,
         }
         return State(**{**fields, **changes})

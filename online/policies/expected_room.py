@@ -1,0 +1,76 @@
+"""Admission by expected usage: start what the cache will probably have room for."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from online.policies.answers import Answers
+    from online.state import State
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+POINTS = 24
+"""Coming steps that are looked at, from the next one to the longest answer."""
+
+
+class ExpectedRoom:
+    """Tells who may start, by the KV that is expected to be in use in coming steps.
+
+    A request that runs holds `s + made + h` tokens `h` steps from now with the chance
+    that its answer goes on that long. Usage is the sum: of its mean and `margin`
+    standard deviations, at every step that is looked at, no more than the cache. Many
+    answers at once are told well enough by a histogram, though none is by itself.
+
+    Parameters
+    ----------
+    answers : Answers
+        Updated by whoever owns it, before this.
+    margin : float
+    """
+
+    def __init__(self, answers: Answers, margin: float) -> None:
+        if not (math.isfinite(margin) and margin >= 0):
+            raise ValueError(f"margin = {margin} but must be a number, 0 or more.")
+        self.margin = margin
+        self._answers = answers
+
+    def admit(self, state: State, head: Sequence[int]) -> list[int]:
+        """Return the first of `head`, up to the one for which there is no room."""
+        if not (head and self._answers.count):
+            return list(head)  # nothing to go by
+        steps = self._steps()
+        mean, variance = self._usage(state, state.running, steps)
+        used, spread = mean.sum(axis=0), variance.sum(axis=0)
+        more, wider = self._usage(state, np.array(head, dtype=np.int64), steps)
+        used = used + np.cumsum(more, axis=0)
+        spread = spread + np.cumsum(wider, axis=0)
+        budget = state.rules.num_blocks * state.rules.block_size
+        fits = (used + self.margin * np.sqrt(spread) <= budget).all(axis=1)
+        if not len(state.running):
+            fits[0] = True  # alone it always runs
+        count = len(head) if fits.all() else int(np.argmin(fits))
+        return list(head[:count])
+
+    def _steps(self) -> Ints:
+        """Look at steps ahead that are the denser, the nearer they are."""
+        return np.unique(
+            np.geomspace(1, self._answers.longest + 1, POINTS).astype(np.int64)
+        )
+
+    def _usage(self, state: State, ids: Ints, steps: Ints) -> tuple[Floats, Floats]:
+        """Mean and variance of each request's tokens at each step ahead."""
+        requests = state.requests
+        made = requests.made[ids]
+        chance = self._answers.go_on(made, steps - 1)
+        padding = (state.rules.block_size - 1) / 2
+        tokens = (requests.prefill[ids] + made)[:, None] + steps[None, :] + padding
+        return tokens * chance, tokens**2 * chance * (1 - chance)
