@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from benchmarks.batch_runs import KV_BUDGET, Bench, texts
+from benchmarks.journal import Journal
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
 
 if TYPE_CHECKING:
@@ -20,24 +22,31 @@ FIGURES = ("mean_completion_s", "makespan_s", "preemptions")
 
 def run(settings: Settings) -> list[Row]:
     """Run both, in turns, on a new file for each pair; the answers must be the same."""
-    rows: list[Row] = []
+    journal = Journal("batch", settings)
     n = settings.pick(300, 20)
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sortedf-batch-") as name:
         bench = Bench(Path(name))
         bench.prepare()
         for pair in range(settings.pick(5, 1)):
-            batch = bench.folder / f"in-{pair}.jsonl"
-            bench.write_batch(batch, n, seed=pair)
-            sides: list[tuple[str, Callable[[Bench, Path], Row]]]
-            sides = [("vllm", _stock), ("sortedf", _ours)]
-            # Who goes first alternates: the machine may be warmer or busier then.
-            for side, measure in sides if pair % 2 == 0 else sides[::-1]:
-                row = {"pair": pair, "n": n, "kv_budget": KV_BUDGET, "command": side}
-                rows.append(row | measure(bench, batch))
-            same = _same_answers(bench)
-            for row in rows[-2:]:
-                row["same_answers"] = same
+            both = journal.row(f"pair {pair}", partial(_pair, bench, pair, n))
+            rows += [both["vllm"], both["sortedf"]]
     return rows
+
+
+def _pair(bench: Bench, pair: int, n: int) -> Row:
+    """Run both on one file."""
+    batch = bench.folder / f"in-{pair}.jsonl"
+    bench.write_batch(batch, n, seed=pair)
+    sides: list[tuple[str, Callable[[Bench, Path], Row]]]
+    sides = [("vllm", _stock), ("sortedf", _ours)]
+    rows: dict[str, Row] = {}
+    # Who goes first alternates: the machine may be warmer or busier then.
+    for side, measure in sides if pair % 2 == 0 else sides[::-1]:
+        row = {"pair": pair, "n": n, "kv_budget": KV_BUDGET, "command": side}
+        rows[side] = row | measure(bench, batch)
+    same = _same_answers(bench)
+    return {side: row | {"same_answers": same} for side, row in rows.items()}
 
 
 def _stock(bench: Bench, batch: Path) -> Row:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.data import MissingDataError
+from benchmarks.data import TINY_MODEL_LEN, MissingDataError, scaled_mix
 from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
-from sortedf import generate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 KV_BUDGET = 4096
 BLOCK_SIZE = 32
 MAX_NUM_SEQS = 128
-MAX_MODEL_LEN = 1024
+TEMPLATE_TOKENS = 32
+"""Room for what the chat template adds to a prompt."""
 
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -50,13 +50,12 @@ class Bench:
         """Write the model; MissingDataError where vLLM is not installed."""
         if installed_version() is None:
             raise MissingDataError("vLLM is not installed; see the extra vllm-cpu.")
-        write_tiny_model(self.folder / "model", MAX_MODEL_LEN, tokenizer=True)
+        write_tiny_model(self.folder / "model", TINY_MODEL_LEN, tokenizer=True)
 
     def write_batch(self, path: Path, n: int, seed: int) -> None:
         """Write the 80/20 mix, scaled to the tiny model's limits; lengths are exact."""
-        trace = generate("mix", n, long_share=0.2, seed=seed)
-        prefill = np.minimum(trace.prefill // 12 + 1, MAX_MODEL_LEN // 2 - 32)
-        decode = np.minimum(trace.decode // 8 + 1, MAX_MODEL_LEN // 2 - 1)
+        mix = scaled_mix(n, seed)
+        prefill = np.minimum(mix.prefill, TINY_MODEL_LEN // 2 - TEMPLATE_TOKENS)
         rng = np.random.default_rng(seed)
         with path.open("w", encoding="utf-8") as file:
             for i in range(n):
@@ -65,7 +64,7 @@ class Bench:
                 body = {
                     "model": self.model,
                     "messages": [message],
-                    "max_tokens": int(decode[i]),
+                    "max_tokens": int(mix.decode[i]),
                     "ignore_eos": True,
                     "temperature": 0,
                 }
@@ -84,7 +83,7 @@ class Bench:
             "-i", str(batch), "-o", str(output), "--model", self.model,
             "--method", method, "--kv-budget", str(KV_BUDGET),
             "--block-size", str(BLOCK_SIZE), "--max-num-seqs", str(MAX_NUM_SEQS),
-            "--max-model-len", str(MAX_MODEL_LEN),
+            "--max-model-len", str(TINY_MODEL_LEN),
         ]  # fmt: skip
         for argument in (
             "load_format=dummy", "dtype=float32", "enforce_eager=true",
@@ -100,7 +99,7 @@ class Bench:
             "-i", str(batch), "-o", str(output), "--model", self.model,
             "--num-gpu-blocks-override", str(KV_BUDGET // BLOCK_SIZE + 1),
             "--block-size", str(BLOCK_SIZE), "--max-num-seqs", str(MAX_NUM_SEQS),
-            "--max-model-len", str(MAX_MODEL_LEN),
+            "--max-model-len", str(TINY_MODEL_LEN),
             "--load-format", "dummy", "--dtype", "float32", "--enforce-eager",
             "--distributed-executor-backend", "uni",
         ]  # fmt: skip

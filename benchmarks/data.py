@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf import Instance
+from sortedf import Instance, generate
 from sortedf.traces import Trace, read_trace
 
 if TYPE_CHECKING:
@@ -71,6 +71,19 @@ def single(data: Path, name: str, n: int, seed: int, kv_budget: int) -> Instance
     """Backlog of requests of one trace."""
     requests = sample(data, name, n, np.random.default_rng(seed))
     return Instance(requests[:, 0], requests[:, 1], kv_budget)
+
+
+TINY_MODEL_LEN = 1024
+"""Longest prompt and answer together that the tiny model of engine runs takes."""
+
+
+def scaled_mix(n: int, seed: int, *, rate: float | None = None) -> Instance:
+    """Draw the 80/20 mix, scaled to what the tiny model takes; arrivals in steps."""
+    drawn = generate("mix", n, long_share=0.2, seed=seed, rate=rate)
+    prefill = np.minimum(drawn.prefill // 12 + 1, TINY_MODEL_LEN // 2)
+    decode = np.minimum(drawn.decode // 8 + 1, TINY_MODEL_LEN // 2 - 1)
+    arrival = np.floor(drawn.arrival_s).astype(np.int64)
+    return Instance(prefill, decode, 10**6, arrival)
 
 
 MIXES: dict[str, Callable[[Path, int, int], Instance]] = {

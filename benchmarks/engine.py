@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.data import TINY_MODEL_LEN, scaled_mix
 from benchmarks.registry import Spec, add, markdown_table
 from online.executor.execution import chart, run_course
 from online.executor.stock import run_stock
 from online.executor.vllm_engine import VllmEngine, VllmSettings
 from online.rules import StepRules
-from sortedf import Instance
-from sortedf.generator import generate
 
 if TYPE_CHECKING:
     from benchmarks.registry import Row, Settings
     from online.executor.execution import Course, Execution, Mode
+    from sortedf import Instance
 
 KV_BUDGET = 4096
 SCARCE_KV_BUDGET = 2048
 """About as scarce for the scaled lengths as 16,492 tokens are for the real ones."""
 
-MAX_MODEL_LEN = 1024
 STEPS = {"large": (8192, 128), "small": (96, 96), "few": (8192, 9)}
 """Tokens and requests of a step: large steps, small ones in which prompts are cut, and
 few requests at once."""
@@ -42,21 +41,13 @@ GAINS: tuple[tuple[Mode, str], ...] = (
 PAIRS = 5
 
 
-def scaled_mix(n: int, seed: int) -> Instance:
-    """Draw the 80/20 mix, scaled to what the tiny model takes."""
-    trace = generate("mix", n, long_share=0.2, seed=seed)
-    prefill = np.minimum(trace.prefill // 12 + 1, MAX_MODEL_LEN // 2)
-    decode = np.minimum(trace.decode // 8 + 1, MAX_MODEL_LEN // 2 - 1)
-    return Instance(prefill, decode, 10**6)
-
-
 def _settings(name: str, kv_budget: int = KV_BUDGET) -> VllmSettings:
     tokens, seqs = STEPS[name]
     return VllmSettings(
         kv_budget,
         max_num_seqs=seqs,
         max_batched_tokens=tokens,
-        max_model_len=MAX_MODEL_LEN,
+        max_model_len=TINY_MODEL_LEN,
     )
 
 

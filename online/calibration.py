@@ -51,7 +51,7 @@ class Calibration:
     r_squared : float
         Share of the variance that the model explains.
     residual_s : dict of str to float
-        Quantiles of |observed - modelled|, in seconds: p50, p90, p99, max.
+        Quantiles of `|observed - modelled|`, in seconds: p50, p90, p99, max.
     """
 
     step_time: StepTime

@@ -17,8 +17,10 @@ class Policy(Protocol):
     """Decides before each step which requests start and which are evicted.
 
     One object serves one run, in the simulator or in an engine. It is asked before
-    every step, so that it may keep what it derives from the snapshots (a sorted queue)
-    as long as `joined` and `left` are applied to it; it never changes a snapshot.
+    every step, or, where its last answer says so (`Decision.quiet_until`), only when
+    something has happened. So it may keep what it derives from the snapshots (a sorted
+    queue) as long as `joined`, `left` and `changed` are applied to it; it never changes
+    a snapshot.
     """
 
     def decide(self, state: State) -> Decision:

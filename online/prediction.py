@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from online.noisy_ranks import noisy_lengths
 from sortedf.registry import lookup, register
 
 if TYPE_CHECKING:
@@ -123,6 +124,20 @@ def adversarial(factor: float = 10.0) -> Errors:
         return _lengths(np.where(short, decode * factor, decode / factor))
 
     return predict
+
+
+@register(ERRORS, "model of prediction errors", "tau")
+def tau(target: float = 0.5) -> Errors:
+    """Give the true lengths out in an order as good as a rank of Kendall's tau_b.
+
+    Parameters
+    ----------
+    target : float
+        tau_b of true and predicted lengths, from -1 to 1; 1 for no errors.
+    """
+    if not (math.isfinite(target) and -1 <= target <= 1):
+        raise ValueError(f"target = {target} but must be from -1 to 1.")
+    return lambda decode, rng: noisy_lengths(decode, target, rng)
 
 
 def length_classes(decode: Ints, width: float, longest: int) -> tuple[Ints, Ints]:

@@ -129,6 +129,17 @@ class RequestTable:
         """Forget a request; its id is free for another one."""
         self._vacant.append(i)
 
+    def tell(self, i: int, predicted: int | None, score: float | None) -> bool:
+        """Enter what has become known of a request; return whether that is new."""
+        new = False
+        if predicted is not None and self.ints[k.PREDICTED, i] != max(predicted, 1):
+            self.ints[k.PREDICTED, i] = max(predicted, 1)
+            new = True
+        if score is not None and self.score[i] != score:
+            self.score[i] = score
+            new = True
+        return new
+
     def _grow(self) -> None:
         self.ints = np.concatenate([self.ints, np.zeros_like(self.ints)], axis=1)
         self.arrival_s = np.concatenate([self.arrival_s, np.zeros_like(self.arrival_s)])

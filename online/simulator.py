@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from online.predictors import Predictor
     from online.rules import StepRules
     from online.run_log import RunLog
     from online.step_engine import StepRecord
@@ -37,6 +38,7 @@ def simulate(
     score: ArrayLike | None = None,
     max_wait_s: float | None = None,
     options: Mapping[str, Any] | None = None,
+    predictor: Predictor | None = None,
     drop_oversize: bool = False,
     on_step: Callable[[StepRecord, float], None] | None = None,
 ) -> RunLog:
@@ -65,6 +67,9 @@ def simulate(
         A request that has waited longer than this goes before all others.
     options : mapping, optional
         Options of a policy given by name.
+    predictor : Predictor, optional
+        Gives each request that comes the length that the policy sees, as soon as it has
+        an idea of one, and learns from those that are done; see `online.predictors`.
     drop_oversize : bool
         Leave out requests that can never run, and name them in the log, instead of
         refusing them all.
@@ -99,7 +104,7 @@ def simulate(
     elif max_wait_s is not None or options:
         raise ValueError("max_wait_s and options are for a policy given by its name.")
     table = _table(requests, rules, step_time, predicted, score)
-    engine = StepEngine(table, rules, policy, step_time)
+    engine = StepEngine(table, rules, policy, step_time, predictor=predictor)
     log = drive(engine, step_time=step_time, on_step=on_step)
     check_log(log, rules)
     return log
@@ -144,7 +149,7 @@ def _refuse_oversize(requests: Trace | Instance, rules: StepRules, drop: bool) -
         f"{_name(requests, i)} {why}" for i, why in list(reasons.items())[:5]
     )
     more = f"; and {len(reasons) - 5} more" if len(reasons) > 5 else ""
-    end = "none is left" if drop else "drop_oversize leaves them out"
+    end = "none is left" if drop else "drop_oversize (--drop-oversize) leaves them out"
     raise OversizeError(
         f"{len(reasons)} of {requests.num_requests} requests can never run: "
         f"{named}{more}; {end}.",

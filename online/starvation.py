@@ -47,10 +47,15 @@ class BoundedWait:
         decision = self.policy.decide(state)
         soonest_s = next(iter(self._due_s.values()), math.inf)
         if soonest_s <= state.now_s:
-            decision = replace(_without_evictions(decision), start=self._overdue(state))
+            # More of them may be overdue before the next step.
+            decision = replace(
+                _without_evictions(decision), start=self._overdue(state), quiet_until=0
+            )
         elif not self._protected.keys().isdisjoint(decision.evict):
             # Without this one the others might go for nothing.
             decision = _without_evictions(decision)
+        elif soonest_s < decision.quiet_until_s and decision.quiet_until:
+            decision = replace(decision, quiet_until_s=soonest_s)
         if decision.wake_s is not None:
             decision = replace(decision, wake_s=min(decision.wake_s, soonest_s))
         return self._protected_first(state, decision)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from online.step_time import StepTime
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
+class State(NamedTuple):
     """A snapshot before a step. Nothing in it may be changed.
 
     Attributes
@@ -38,10 +38,18 @@ class State:
         Ids that began to wait and that no longer wait, since the last decision.
     quiet : bool
         Whether nothing happened since the last decision but that each running request
-        made one token.
+        made one token in each step.
     rules : StepRules
     step_time : StepTime
         Seconds that a step takes.
+    ended : sequence of int
+        Ids that were done or cancelled since the last decision, whether they ran or
+        waited. What the table says of them is still there.
+    changed : sequence of int
+        Ids of waiting requests whose predicted length or score is another since the
+        last decision.
+    who_waits : collection of int
+        Ids of all waiting requests; see `is_waiting` and `waiting`.
     """
 
     step: int
@@ -54,21 +62,23 @@ class State:
     quiet: bool
     rules: StepRules
     step_time: StepTime
-    _waiting: Collection[int]
+    who_waits: Collection[int]
+    ended: Sequence[int] = ()
+    changed: Sequence[int] = ()
 
     def is_waiting(self, i: int) -> bool:
         """Whether request `i` waits."""
-        return i in self._waiting
+        return i in self.who_waits
 
     @property
     def num_waiting(self) -> int:
         """How many requests wait."""
-        return len(self._waiting)
+        return len(self.who_waits)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
         """Ids of all waiting requests, in no particular order."""
-        return np.fromiter(self._waiting, dtype=np.int64, count=len(self._waiting))
+        return np.fromiter(self.who_waits, dtype=np.int64, count=len(self.who_waits))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,13 +96,28 @@ class Decision:
         Waiting requests to start, in this order, up to the first that does not fit.
     wake_s : float, optional
         When to ask again if nothing runs and nothing was started.
+    quiet_until, quiet_until_s : float
+        For how long the policy need not be asked again, once all of `start` have
+        started: in steps below the one and that begin before the other, its answer
+        would be to do nothing, as long as nothing happens but that each running request
+        makes a token. By default it is asked before every step. Whoever is not sure
+        must not say more: the answer has to be the same whether the engine asks or not.
     """
 
     evict: Sequence[int] = ()
     order: Sequence[int] | None = None
     start: Sequence[int] = ()
     wake_s: float | None = None
+    quiet_until: float = 0
+    quiet_until_s: float = math.inf
+
+    def stands(self, step: int, now_s: float) -> bool:
+        """Whether a policy that gave this answer need not be asked before a step."""
+        return step < self.quiet_until and now_s < self.quiet_until_s
 
 
 NOTHING = Decision()
-"""The decision to leave everything as it is."""
+"""The decision to leave everything as it is in the coming step."""
+
+UNTIL_EVENT = Decision(quiet_until=math.inf)
+"""The decision to leave everything as it is until something happens."""

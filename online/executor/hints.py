@@ -12,13 +12,30 @@ PREDICTED_KEY = "predicted_tokens"
 SCORE_KEY = "rank_score"
 """Key in `SamplingParams.extra_args`: a learned rank, lower first."""
 
+TEXT_KEY = "rank_text"
+"""Key in `SamplingParams.extra_args`: the text to rank by, in place of the prompt."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Expected answer length in tokens, and a learned rank (nan if there is none)."""
+    """What is expected of an answer when its request comes.
+
+    Attributes
+    ----------
+    predicted : int
+        Length, in tokens.
+    score : float
+        A learned rank; nan if there is none.
+    told : bool
+        Whether the length is the request's own word, which nothing overrules.
+    text : str, optional
+        What to rank by in place of the prompt.
+    """
 
     predicted: int
     score: float
+    told: bool
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +45,39 @@ class Hints:
     Attributes
     ----------
     max_predicted : int, optional
-        Length to expect of a request that says nothing and has no limit below it; by
-        default its `max_tokens`.
+        Length to expect of a request that says nothing, while nothing was learned from
+        others, and that has no limit below it; by default its `max_tokens`.
     """
 
     max_predicted: int | None = None
 
-    def read(self, extra: dict[str, Any], max_tokens: int) -> Hint:
-        """Read what `extra_args` says of an answer of at most `max_tokens`."""
+    def read(
+        self, extra: dict[str, Any], max_tokens: int, learned: int | None = None
+    ) -> Hint:
+        """Read what `extra_args` says of an answer of at most `max_tokens`.
+
+        `learned` is the length that other answers lead to expect, if there were any.
+        """
         predicted = _number(extra.get(PREDICTED_KEY))
         score = _number(extra.get(SCORE_KEY))
-        if predicted is None or predicted < 1:
-            predicted = max_tokens if self.max_predicted is None else self.max_predicted
+        text = extra.get(TEXT_KEY)
+        told = predicted is not None and predicted >= 1
+        if predicted is None or not told:
+            guesses = (learned, self.max_predicted, max_tokens)
+            predicted = next(guess for guess in guesses if guess is not None)
         return Hint(
             max(1, min(round(predicted), max_tokens)),
             math.nan if score is None else score,
+            told,
+            text if isinstance(text, str) else None,
         )
 
 
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        return None
+    return number if math.isfinite(number) else None

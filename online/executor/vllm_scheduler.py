@@ -6,14 +6,13 @@ as `--scheduler-cls online.executor.vllm_scheduler.PolicyScheduler`, or with
 What it relies on: `Scheduler.schedule` takes from `self.waiting` what `peek_request`
 shows while the queue is true; `_preempt_request` puts a request back with
 `prepend_request`; without priorities the victim of a preemption is the last of
-`self.running`; every request that ends goes through `_free_request`.
+`self.running`; every request that ends goes through `_free_request`; a request object
+takes one more attribute, its id in our table.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-import os
+import math
 import time
 from collections import deque
 from dataclasses import replace
@@ -23,22 +22,28 @@ import numpy as np
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.request_queue import RequestQueue
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.request import RequestStatus
 
 from online import step_kernels as k
+from online.executor.chooser import Chooser
 from online.executor.hints import Hints
-from online.policy import Policy, make_policy
+from online.executor.options import SchedulerOptions, scheduler_options
+from online.executor.running import Running
 from online.requests import RequestTable
 from online.rules import StepRules
-from online.state import Decision, State
+from online.state import NOTHING, Decision, State
 from online.step_engine import StepRecord
 from online.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vllm.v1.request import Request
 
-logger = logging.getLogger("sortedf")
+    from online.policy import Policy
+
+WHOLE = (RequestStatus.FINISHED_STOPPED, RequestStatus.FINISHED_LENGTH_CAPPED)
+"""How an answer ends that nobody broke off."""
 
 
 class OfferedQueue(RequestQueue):
@@ -48,27 +53,22 @@ class OfferedQueue(RequestQueue):
         self.by_id: dict[int, Request] = {}
         self.joined: list[int] = []
         self.left: list[int] = []
-        self.taken: list[int] = []
+        self.taken: list[Request] = []
         self._offered: deque[int] = deque()
-        self._place: dict[str, int] = {}
-
-    def name(self, request: Request, i: int) -> None:
-        """Say which id of the table a request has."""
-        self._place[request.request_id] = i
-
-    def forget(self, request_id: str, i: int) -> None:
-        """Drop the name of a request that ended, unless another one has it by now."""
-        if self._place.get(request_id) == i:
-            del self._place[request_id]
 
     def offer(self, ids: Iterable[int]) -> None:
         """Let the engine see these requests, in this order."""
-        self._offered = deque(ids)
-        self.taken = []
+        self._offered.extend(ids)
 
-    def add_request(self, request: Request) -> None:
+    def withdraw(self) -> list[Request]:
+        """Let the engine see none; return those that it has taken since the offer."""
+        taken, self.taken = self.taken, []
+        self._offered.clear()
+        return taken
+
+    def add_request(self, request: Any) -> None:
         """Let a request wait."""
-        i = self._place[request.request_id]
+        i = request.sortedf_id
         self.by_id[i] = request
         self.joined.append(i)
 
@@ -79,9 +79,10 @@ class OfferedQueue(RequestQueue):
     def pop_request(self) -> Request:
         """Take the next request that may start."""
         i = self._offered.popleft()
+        request = self.by_id.pop(i)
         self.left.append(i)
-        self.taken.append(i)
-        return self.by_id.pop(i)
+        self.taken.append(request)
+        return request
 
     def prepend_request(self, request: Request) -> None:
         """Let a preempted request wait again."""
@@ -90,12 +91,12 @@ class OfferedQueue(RequestQueue):
     def prepend_requests(self, requests: Iterable[Request]) -> None:
         """Let requests wait again that the engine took and could not start."""
         for request in requests:
-            self.taken.remove(self._place[request.request_id])
+            self.taken.remove(request)
             self.add_request(request)
 
-    def remove_request(self, request: Request) -> None:
+    def remove_request(self, request: Any) -> None:
         """Drop a request that was cancelled."""
-        i = self._place[request.request_id]
+        i = request.sortedf_id
         if self.by_id.pop(i, None) is not None:
             self.left.append(i)
 
@@ -115,7 +116,12 @@ class OfferedQueue(RequestQueue):
 
 
 class _WithPolicy:
-    """What both scheduler classes add to vLLM's."""
+    """What both scheduler classes add to vLLM's.
+
+    Nearly all steps of an engine under load are quiet: each running request makes one
+    token, and nobody comes, starts or ends. Such a step costs a few comparisons: the
+    policy's last answer stands, and the table of requests learns of the tokens later.
+    """
 
     waiting: Any  # an OfferedQueue; vLLM's own class declares another type
 
@@ -123,29 +129,21 @@ class _WithPolicy:
         super().__init__(*args, **kwargs)
         own: Any = self
         self.waiting = OfferedQueue()
-        options = scheduler_options(own.vllm_config)
-        self._hints = Hints(options.pop("max_predicted", None))
+        options = SchedulerOptions.of(scheduler_options(own.vllm_config))
+        self._hints = Hints(options.max_predicted)
+        self._predictor = options.make_predictor(own.max_model_len)
+        self._scores = options.start_scorer(_tokenizer_of(own.vllm_config))
+        self._unscored: dict[int, Request] = {}
+        self._asked_scores = 0
         self._begin = time.monotonic()
         self.rules = rules_of(own)
-        self.num_steps = 0
-        self._places: dict[str, int] = {}
-        self._names: dict[int, str] = {}
-        self._running: list[int] = []
-        self._running_known = True
-        self._quiet = False
-        self._gone: list[int] = []
+        self._room = own.max_num_running_reqs + 1
+        self._pool = own.kv_cache_manager.block_pool
         self._evicting = False
-        self._preempted: list[int] = []
-        room = own.max_num_running_reqs + 1
-        self._ones = np.ones(room, dtype=np.int64)
-        self._resumed = tuple(np.zeros(room, dtype=np.int64) for _ in range(2))
+        self._ones = np.ones(self._room, dtype=np.int64)
+        self._resumed = tuple(np.zeros(self._room, dtype=np.int64) for _ in range(2))
         self._out = np.zeros(k.NUM_RESULTS, dtype=np.int64)
-        self.recording = False
-        self.records: deque[StepRecord] = deque()
-        self._pending: deque[StepRecord] = deque()
-        step_time = StepTime(**options.pop("step_time", {}))
-        policy = make_policy(options.pop("policy", "svf"), **options)
-        self.attach(RequestTable(), policy, step_time=step_time)
+        self.attach(RequestTable(), options.make_policy(), step_time=options.step_time)
 
     def attach(
         self,
@@ -170,186 +168,246 @@ class _WithPolicy:
             Keep a `StepRecord` of each step until `take_record`.
         """
         self.num_steps = 0
-        self._quiet = False
-        self._gone = []
         self.waiting.joined, self.waiting.left = [], []
+        self._ended: list[int] = []
+        self._changed: list[int] = []
+        self._preempted: list[int] = []
         self.recording = recording
+        self.records: deque[StepRecord] = deque()
+        self._pending: deque[StepRecord] = deque()
         self.table = table
-        self._chooser: Policy | None = policy
+        self._running = Running(table, self._room)
+        self._chooser = Chooser(policy)
         self.step_time = step_time
         self._clock = clock or (lambda: time.monotonic() - self._begin)
         self._id_of = id_of
+        self._last: Decision = NOTHING
+        # Whether each that ran made a token, and nothing else happened, in the last
+        # step; and since the policy was asked, but for the starts that it foresaw.
+        self._quiet = self._calm = False
+        self._foreseen = 0
+        # Whether all that run made a token in the last step, so that they decode.
+        self._steady = False
+        self._free_before = 0
 
     # What vLLM calls.
 
-    def add_request(self, request: Request) -> None:
-        own: Any = super()
-        if request.request_id not in self._places:
-            i = self._enter(request)
-            self._places[request.request_id] = i
-            self._names[i] = request.request_id
-            self.waiting.name(request, i)
-        own.add_request(request)
+    def add_request(self, request: Any) -> None:
+        own: Any = self
+        if request.request_id not in own.requests:
+            request.sortedf_id = self._enter(request)
+        upper: Any = super()
+        upper.add_request(request)
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
-        own: Any = super()
-        joined, left = self.waiting.joined, self.waiting.left
-        decision = self._decide(self._state(joined, left))
-        self.waiting.joined, self.waiting.left = [], []
-        self._forget_gone()
+        upper: Any = super()
+        if self._unscored:
+            self._take_scores()
+        if self._stands():
+            output = upper.schedule(*args, **kwargs)
+            if not self._each_makes_one(output):
+                self._advance(output, [])
+                self._calm = False
+            if self.recording:
+                self._record(output, [], [], NOTHING)
+            return output
+        decision = self._decide()
         evicted = self._evict(decision)
         self._put_in_order(decision)
         self._preempted = []
+        decoded = self._steady or not self._running.count
         self.waiting.offer(decision.start)
-        output = own.schedule(*args, **kwargs)
-        started = self.waiting.taken
-        self.waiting.offer(())
-        if output.num_scheduled_tokens or evicted:
-            self.num_steps += 1
-        self._advance(output, started)
+        output = upper.schedule(*args, **kwargs)
+        started = self.waiting.withdraw()
+        if evicted and not output.num_scheduled_tokens:
+            self.num_steps += 1  # what it did was to evict
+        if not self._each_makes_one(output, started):
+            self._advance(output, started)
+        self._calm = (
+            decoded
+            and self._steady
+            and len(started) == len(decision.start)
+            and not (evicted or self._preempted)
+        )
+        self._foreseen = len(started)
         if self.recording:
-            self._record(len(output.num_scheduled_tokens), started, evicted, decision)
+            self._record(output, started, evicted, decision)
         return output
 
     def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
-        own: Any = super()
-        before = len(self._gone)
-        outputs = own.update_from_output(*args, **kwargs)
-        if self._pending:
-            finished = self._gone[before:]
-            self.records.append(replace(self._pending.popleft(), finished=finished))
+        upper: Any = super()
+        if not self._pending:
+            return upper.update_from_output(*args, **kwargs)
+        before = len(self._ended)
+        outputs = upper.update_from_output(*args, **kwargs)
+        finished = self._ended[before:]
+        self.records.append(replace(self._pending.popleft(), finished=finished))
         return outputs
 
-    def _preempt_request(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        own: Any = super()
-        i = self._places[request.request_id]
-        own._preempt_request(request, *args, **kwargs)
+    def shutdown(self) -> None:
+        if self._scores is not None:
+            self._scores.close()
+        upper: Any = super()
+        upper.shutdown()
+
+    def _preempt_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        upper: Any = super()
+        i = request.sortedf_id
+        self._running.catch_up()
+        upper._preempt_request(request, *args, **kwargs)
         ints = self.table.ints
         ints[k.RECOMPUTED, i] += ints[k.COMPUTED, i]
         ints[k.COMPUTED, i] = 0
         ints[k.PREEMPTIONS, i] += 1
-        self._quiet = self._running_known = False
+        self._quiet = self._calm = self._steady = False
+        if self._predictor is not None:
+            self._expect_more(i, request)
         if not self._evicting:
             self._preempted.append(i)
 
-    def _free_request(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        own: Any = super()
-        i = self._places.pop(request.request_id, None)
-        if i is not None:
-            self._gone.append(i)
-            self._quiet = False
-            if i in self._running:
-                self._running.remove(i)
-        return own._free_request(request, *args, **kwargs)
+    def _free_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        upper: Any = super()
+        i = request.sortedf_id
+        self._ended.append(i)
+        if self._predictor is not None and request.status in WHOLE:
+            self._predictor.observe([request.num_output_tokens])
+        return upper._free_request(request, *args, **kwargs)
 
     @property
     def policy_in_charge(self) -> Policy | None:
         """The policy that decides; None once it has failed."""
-        return self._chooser
+        return self._chooser.policy
 
     def take_record(self) -> StepRecord:
         """Return the record of the last step that was not returned yet."""
         return self.records.popleft()
 
-    # The policy's side.
+    # What is known of a request.
 
-    def _enter(self, request: Request) -> int:
+    def _enter(self, request: Any) -> int:
         if self._id_of is not None:
             return self._id_of(request)
         params = request.sampling_params
         most = request.max_tokens
         extra = (params.extra_args if params is not None else None) or {}
-        hint = self._hints.read(extra, most)
+        learned = None if self._predictor is None else self._predictor.predict()
+        hint = self._hints.read(extra, most, learned)
         prefill = request.num_prompt_tokens
+        predicted = self._within_cache(prefill, hint.predicted)
+        i = self.table.add(prefill, most, predicted, self._clock(), hint.score)
+        request.sortedf_told = hint.told
+        if self._scores is not None and (not hint.told or math.isnan(hint.score)):
+            prompt = hint.text or request.prompt_token_ids
+            if prompt:
+                self._asked_scores += 1
+                self._unscored[self._asked_scores] = request
+                self._scores.submit(self._asked_scores, prompt)
+        return i
+
+    def _within_cache(self, prefill: int, predicted: float) -> int:
         # Who would not fit alone by its hint must not wait for ever because of it.
         room = self.rules.num_blocks * self.rules.block_size + 1 - prefill
-        predicted = max(1, min(hint.predicted, room))
-        return self.table.add(prefill, most, predicted, self._clock(), hint.score)
+        return max(1, min(round(predicted), room))
+
+    def _take_scores(self) -> None:
+        """Enter the scores that are there by now; a request's own word stays."""
+        assert self._scores is not None
+        ints = self.table.ints
+        for scored in self._scores.take():
+            request: Any = self._unscored.pop(scored.key, None)
+            if request is None or request.is_finished():
+                continue
+            i = request.sortedf_id
+            score = scored.score if math.isnan(self.table.score[i]) else None
+            length = None
+            if scored.length is not None and not request.sortedf_told:
+                longest = min(scored.length, request.max_tokens)
+                length = self._within_cache(int(ints[k.PREFILL, i]), longest)
+            if self.table.tell(i, length, score) and i in self.waiting.by_id:
+                self._changed.append(i)
+        if self._scores.failed is not None:
+            self._unscored.clear()
+
+    def _expect_more(self, i: int, request: Any) -> None:
+        """Predict anew who waits again and has outlived what was expected of it."""
+        ints = self.table.ints
+        made = int(ints[k.MADE, i])
+        if self._id_of is not None or made < ints[k.PREDICTED, i]:
+            return
+        assert self._predictor is not None
+        predicted = self._predictor.predict(made)
+        if predicted is not None:
+            longest = min(predicted, request.max_tokens)
+            prefill = int(ints[k.PREFILL, i])
+            self.table.tell(i, self._within_cache(prefill, longest), None)
+
+    # The policy's side.
+
+    def _stands(self) -> bool:
+        """Whether the last answer is still the policy's, without asking it."""
+        waiting, last = self.waiting, self._last
+        if (
+            not self._calm
+            or self.num_steps >= last.quiet_until
+            or waiting.joined
+            or len(waiting.left) != self._foreseen
+            or self._ended
+            or self._changed
+            or not self._running.count
+        ):
+            return False
+        free = self._pool.get_num_free_blocks()
+        if free > self._free_before:  # something was given back late
+            return False
+        self._free_before = free
+        return last.quiet_until_s == math.inf or self._clock() < last.quiet_until_s
+
+    def _decide(self) -> Decision:
+        """Tell the policy what has happened, and ask it."""
+        waiting = self.waiting
+        decision = self._chooser.decide(self._state(waiting.joined, waiting.left))
+        self._last = decision
+        if waiting.joined or waiting.left:
+            waiting.joined, waiting.left = [], []
+        if self._ended and self._id_of is None:
+            # What is known of them was told, so that their ids are free for others.
+            for i in self._ended:
+                self.table.remove(i)
+        if self._ended or self._changed:
+            self._ended, self._changed = [], []
+        return decision
 
     def _state(self, joined: list[int], left: list[int]) -> State:
         own: Any = self
-        if not self._running_known:
-            self._running = [self._places[r.request_id] for r in own.running]
-            self._running_known = True
-        running = np.array(self._running, dtype=np.int64)
-        running.flags.writeable = False
+        running = self._running
+        running.catch_up(self._ended)
+        if running.count != len(own.running):
+            self._look_who_runs()
+        free = self._pool.get_num_free_blocks()
+        events = joined or left or self._ended or self._changed
+        quiet = self._quiet and not events and free <= self._free_before
+        self._free_before = free
         return State(
             self.num_steps,
             self._clock(),
-            running,
+            running.ids(),
             self.table.view,
-            own.kv_cache_manager.block_pool.get_num_free_blocks(),
+            free,
             joined,
             left,
-            self._quiet and not joined and not left,
+            quiet,
             self.rules,
             self.step_time,
             self.waiting.by_id,
+            self._ended,
+            self._changed,
         )
 
-    def _record(
-        self,
-        num_running: int,
-        started: list[int],
-        evicted: list[int],
-        decision: Decision,
-    ) -> None:
-        """Note what the step does; who finishes in it is known when it is over."""
+    def _look_who_runs(self) -> None:
+        """Take over who runs from the engine, after what it did by itself."""
         own: Any = self
-        free = own.kv_cache_manager.block_pool.get_num_free_blocks()
-        ids = np.array(self._running, dtype=np.int64)
-        out = self._out.tolist()
-        resumed = [array[: out[k.RESUMED]].tolist() for array in self._resumed]
-        self._pending.append(
-            StepRecord(
-                step=self.num_steps,
-                started=started,
-                finished=(),
-                preempted=self._preempted,
-                evicted=evicted,
-                resumed=list(zip(*resumed, strict=True)),
-                num_running=num_running,
-                num_waiting=len(self.waiting),
-                prefill_tokens=out[k.PREFILL_TOKENS],
-                decode_tokens=out[k.DECODE_TOKENS],
-                made_tokens=out[k.MADE_TOKENS],
-                kv_tokens=int(self.table.ints[k.COMPUTED, ids].sum()),
-                used_blocks=self.rules.num_blocks - free,
-                wake_s=decision.wake_s,
-            )
-        )
-
-    def _forget_gone(self) -> None:
-        """Give the places of requests that ended to new ones, now that it is told."""
-        if self._id_of is None:
-            for i in self._gone:
-                self.waiting.forget(self._names.pop(i), i)
-                self.table.remove(i)
-        self._gone = []
-
-    def _decide(self, state: State) -> Decision:
-        """Ask the policy; if it fails or stalls, go on by arrival and say why."""
-        if self._chooser is not None:
-            try:
-                decision = self._chooser.decide(state)
-                if not self._stalls(state, decision):
-                    return decision
-                logger.warning("the policy %r starts nothing.", self._chooser)
-            except Exception:
-                logger.exception(
-                    "the policy %r failed; going on first come, first served.",
-                    self._chooser,
-                )
-                self._chooser = None
-        waiting = state.waiting
-        order = np.lexsort((waiting, state.requests.arrival_s[waiting]))
-        return Decision(start=waiting[order].tolist())
-
-    @staticmethod
-    def _stalls(state: State, decision: Decision) -> bool:
-        """Whether requests wait, nothing runs and the policy leaves it at that."""
-        idle = state.num_waiting > 0 and not len(state.running)
-        return idle and not decision.start and decision.wake_s is None
+        self._running.replace([request.sortedf_id for request in own.running])
+        self._quiet = self._calm = self._steady = False
 
     def _evict(self, decision: Decision) -> list[int]:
         own: Any = self
@@ -359,57 +417,144 @@ class _WithPolicy:
         stamp = time.monotonic()
         self._evicting = True
         stay: list[Request] = []
-        evicted: list[Request] = []
+        evicted: list[Any] = []
         for request in own.running:
-            (evicted if self._places[request.request_id] in gone else stay).append(
-                request
-            )
+            (evicted if request.sortedf_id in gone else stay).append(request)
         own.running[:] = stay
         for request in evicted:
             own._preempt_request(request, stamp)
         self._evicting = False
-        return [self._places[request.request_id] for request in evicted]
+        ids = [request.sortedf_id for request in evicted]
+        self._running.catch_up(ids)
+        return ids
 
     def _put_in_order(self, decision: Decision) -> None:
         if decision.order is None:
             return
         own: Any = self
         place = {i: position for position, i in enumerate(decision.order)}
-        own.running.sort(key=lambda r: place[self._places[r.request_id]])
-        self._running = list(decision.order)
-        self._running_known = True
+        own.running.sort(key=lambda request: place[request.sortedf_id])
+        self._running.replace(decision.order)
 
-    def _advance(self, output: Any, started: list[int]) -> None:
+    # What a step does.
+
+    def _each_makes_one(self, output: Any, started: Sequence[Any] = ()) -> bool:
+        """Count a step in which each running request makes a token, if it is one.
+
+        Those that started have to make their first one, too.
+        """
+        own: Any = self
+        running, scheduled = self._running, output.num_scheduled_tokens
+        count = total = running.count
+        if started:
+            if self.recording:
+                return False
+            count += len(started)
+            total += sum([scheduled.get(r.request_id, 0) for r in started])
+        if not (
+            self._steady
+            and count
+            and len(own.running) == count
+            and output.total_num_scheduled_tokens == total
+            and len(scheduled) == count
+            and (not started or self._start_whole(started))
+        ):
+            return False
+        self.num_steps += 1
+        running.each_made_one(self.num_steps)
+        self._quiet = not started
+        if self.recording:
+            self._out[:] = 0
+            self._out[k.DECODE_TOKENS] = self._out[k.MADE_TOKENS] = count
+        return True
+
+    def _start_whole(self, started: Sequence[Any]) -> bool:
+        """Let requests run whose prompts are processed in one step, if all are."""
+        ids = [request.sortedf_id for request in started]
+        computed = [request.num_computed_tokens for request in started]
+        return self._running.start_whole(ids, computed)
+
+    def _advance(self, output: Any, started: list[Any]) -> None:
         """Count the tokens that this step gives to each request."""
         own: Any = self
         scheduled = output.num_scheduled_tokens
-        if self._preempted or not self._running_known:
-            self._running = [self._places[r.request_id] for r in own.running]
-            self._running_known = True
-        else:
-            self._running = self._running + started
-        served = self._running
-        if len(scheduled) != len(served):  # a step's tokens ran out
-            served = [self._places[request_id] for request_id in scheduled]
-        for i in started:
+        if scheduled:
+            self.num_steps += 1
+        running, table = self._running, self.table
+        running.catch_up()
+        for request in started:
             # Blocks of a prefix that was computed for another request count as done.
-            request = own.requests[self._names[i]]
-            done = request.num_computed_tokens - scheduled[request.request_id]
-            self.table.ints[k.COMPUTED, i] = done
-        count = len(served)
-        ids = np.array(served, dtype=np.int64)
-        if output.total_num_scheduled_tokens == count:
-            tokens = self._ones
-        else:
-            tokens = np.fromiter(scheduled.values(), dtype=np.int64, count=count)
+            tokens = scheduled.get(request.request_id, 0)
+            table.ints[k.COMPUTED, request.sortedf_id] = (
+                request.num_computed_tokens - tokens
+            )
+        before = running.count
+        running.start([request.sortedf_id for request in started])
+        if self._preempted or running.count != len(own.running):
+            self._look_who_runs()
+        count = len(scheduled)
         out = self._out
         out[:] = 0
+        served = running.ids()
+        if count != len(served):  # a step's tokens ran out
+            requests = own.requests
+            served = np.array(
+                [requests[name].sortedf_id for name in scheduled], dtype=np.int64
+            )
+            served.flags.writeable = False
+        tokens_of = self._tokens_of(output, before, started)
         resumed, after = self._resumed
         k.advance(
-            self.table.ints, ids, tokens, count, self.num_steps, resumed, after, out
+            table.ints, served, tokens_of, count, self.num_steps, resumed, after, out
         )
-        whole = count == len(self._running) and not started
-        self._quiet = bool(whole and out[k.DECODE_TOKENS] == count)
+        whole = count == running.count
+        self._steady = bool(whole and out[k.MADE_TOKENS] == count)
+        self._quiet = bool(whole and not started and out[k.DECODE_TOKENS] == count)
+
+    def _tokens_of(self, output: Any, before: int, started: list[Any]) -> Any:
+        """Tokens of each request in this step, in the order in which it serves them."""
+        scheduled = output.num_scheduled_tokens
+        count, total = len(scheduled), output.total_num_scheduled_tokens
+        if total == count:
+            return self._ones
+        if self._steady and count == before + len(started):
+            theirs = [scheduled[request.request_id] for request in started]
+            if total == before + sum(theirs):  # the others made one each
+                tokens = self._ones.copy()
+                tokens[before:count] = theirs
+                return tokens
+        return np.fromiter(scheduled.values(), dtype=np.int64, count=count)
+
+    def _record(
+        self,
+        output: Any,
+        started: list[Any],
+        evicted: list[int],
+        decision: Decision,
+    ) -> None:
+        """Note what the step does; who finishes in it is known when it is over."""
+        self._running.catch_up()
+        free = self._pool.get_num_free_blocks()
+        out = self._out.tolist()
+        resumed = [array[: out[k.RESUMED]].tolist() for array in self._resumed]
+        self._pending.append(
+            StepRecord(
+                step=self.num_steps,
+                started=[request.sortedf_id for request in started],
+                finished=(),
+                preempted=list(self._preempted),
+                evicted=evicted,
+                resumed=list(zip(*resumed, strict=True)),
+                num_running=len(output.num_scheduled_tokens),
+                num_waiting=len(self.waiting),
+                prefill_tokens=out[k.PREFILL_TOKENS],
+                decode_tokens=out[k.DECODE_TOKENS],
+                made_tokens=out[k.MADE_TOKENS],
+                kv_tokens=int(self.table.ints[k.COMPUTED, self._running.ids()].sum()),
+                used_blocks=self.rules.num_blocks - free,
+                wake_s=decision.wake_s,
+            )
+        )
 
 
 class PolicyScheduler(_WithPolicy, Scheduler):
@@ -420,25 +565,10 @@ class AsyncPolicyScheduler(_WithPolicy, AsyncScheduler):
     """vLLM's async scheduler with a policy of this package."""
 
 
-def scheduler_options(vllm_config: Any) -> dict[str, Any]:
-    """Options of the policy: additional_config["sortedf"], else SORTEDF_SCHEDULER.
-
-    Both hold `policy`, options of the policy (`backfill`, `max_wait_s`, ...),
-    `step_time` and `max_predicted`; the environment variable as a JSON object.
-    """
-    extra = getattr(vllm_config, "additional_config", None) or {}
-    options = extra.get("sortedf") if isinstance(extra, dict) else None
-    if options is None:
-        text = os.environ.get("SORTEDF_SCHEDULER", "{}")
-        try:
-            options = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"SORTEDF_SCHEDULER = {text!r} is no JSON object: {error}."
-            ) from None
-    if not isinstance(options, dict):
-        raise ValueError(f"the scheduler's options must be an object, not {options!r}.")
-    return dict(options)
+def _tokenizer_of(vllm_config: Any) -> str | None:
+    """Name of the engine's tokenizer, if it has one."""
+    model = vllm_config.model_config
+    return None if model.skip_tokenizer_init else model.tokenizer
 
 
 def rules_of(scheduler: Any) -> StepRules:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from online.executor.batch.job import Summary
+    from online.executor.batch.ranking import Ranking
     from online.executor.batch.settings import EngineSettings
 
 HELP = "Answer an OpenAI batch file with vLLM, in solver order; resumable."
@@ -108,6 +109,19 @@ def command(
             "tokens; without, a request's max_tokens is its length."
         ),
     ] = None,
+    ranker: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a trained ranker (sortedf rank train): scores for pars, "
+            "and lengths of requests that --lengths does not name."
+        ),
+    ] = None,
+    ranker_quantile: Annotated[
+        float, typer.Option(help="Quantile of the length that a score stands for.")
+    ] = 0.5,
+    ranker_device: Annotated[
+        str, typer.Option(help="Where the ranker runs: cpu, cuda, cuda:1, ...")
+    ] = "cpu",
     backfill: Annotated[
         int | None,
         typer.Option(help="Misfits that admission may pass over in a step.", min=0),
@@ -128,13 +142,24 @@ def command(
     chosen = read_method(
         method, backfill=backfill, max_wait_s=max_wait, time_limit=time_limit, seed=seed
     )
-    job = BatchJob(input, output, engine.settings(), chosen, lengths)
+    ranking = _ranking(ranker, ranker_quantile, ranker_device)
+    job = BatchJob(input, output, engine.settings(), chosen, lengths, ranking)
     with _progress() as report:
         summary = run_job(job, serve, report)
     if as_json:
         print_json(_content(summary, method, output))
     else:
         _print(summary, method, output)
+
+
+def _ranking(ranker: Path | None, quantile: float, device: str) -> Ranking | None:
+    """Load the ranker, so that a wrong folder is refused before anything starts."""
+    if ranker is None:
+        return None
+    from online.executor.batch.ranking import Ranking
+    from online.ranking import load_ranker
+
+    return Ranking(load_ranker(ranker, device), quantile)
 
 
 @contextmanager

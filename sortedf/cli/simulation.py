@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,8 +53,16 @@ class Simulation:
         str | None,
         typer.Option(
             help="How predicted lengths err: lognormal:sigma=0.5, biased:factor=2, "
-            "rank-preserving, adversarial:factor=10. Default: they are the true ones.",
+            "rank-preserving, adversarial:factor=10, tau:target=0.5 (a rank of that "
+            "Kendall tau_b). Default: they are the true ones.",
             metavar="KIND",
+        ),
+    ] = None
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            help="Learned ranks, one for each request of the trace: JSON lines with "
+            "score, and length if known, as 'sortedf rank score -o' writes them."
         ),
     ] = None
     max_wait: Annotated[
@@ -68,12 +77,18 @@ class Simulation:
         from online.arrivals import default_kind
         from online.named import Named, parse_named
         from online.rules import StepRules
+        from online.score_file import read_scores
         from online.step_time_file import step_time_of
         from online.sweep import Setting
 
         budget = parse_kv_budget(self.kv_budget)
         step_time = step_time_of(self.step_time)
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        if self.noise is not None and self.scores is not None:
+            raise ValueError("give one of --noise and --scores.")
+        scores = None
+        if self.scores is not None:
+            scores = read_scores(self.scores, trace.num_requests)
         if self.arrivals is None:
             arrivals = Named(default_kind(trace, has_rate=has_rate))
         else:
@@ -90,6 +105,7 @@ class Simulation:
             step_time=step_time,
             arrivals=arrivals,
             noise=None if self.noise is None else parse_named(self.noise),
+            scores=scores,
             max_wait_s=self.max_wait,
             drop_oversize=self.drop_oversize,
             bound=bound,

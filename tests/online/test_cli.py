@@ -135,6 +135,9 @@ def test_a_log_is_written_and_calibrated(simulate, cli, tmp_path):
         (["--arrivals", "gamma"], "need a rate"),
         (["--noise", "loud"], "unknown model of prediction errors"),
         (["--noise", "lognormal:sgima=1"], "lognormal:sgima=1: "),
+        (["--noise", "tau:target=2"], "target = 2 but must be from -1 to 1"),
+        (["--scores", "none.jsonl"], "none.jsonl cannot be read"),
+        (["--scores", "s.jsonl", "--noise", "exact"], "one of --noise and --scores"),
         (["--step-time", "h100"], "presets: a100"),
         (["--step-time", "0"], "constant_s"),
         (["--seeds", "0"], "--seeds"),
@@ -150,6 +153,32 @@ def test_a_log_is_written_and_calibrated(simulate, cli, tmp_path):
 def test_mistakes(simulate, arguments, message):
     """One line each, exit code 2."""
     assert message in refused(simulate(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [("pars", [0, 2, 1, 3]), ("svf:admission=engine", [2, 3, 1, 0])],
+)
+def test_scores_order_the_queue(simulate, tmp_path, policy, order):
+    """`pars` goes by the scores, `svf` by the lengths that stand beside them."""
+    scores, log = tmp_path / "scores.jsonl", tmp_path / "log.jsonl"
+    rows = [(0, 9), (2, 1), (1, 1), (3, 1)]
+    lines = [json.dumps({"score": score, "length": length}) for score, length in rows]
+    scores.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    one_by_one = ("--arrivals", "at-once", "--max-num-seqs", 1)
+    code, _, err = simulate(
+        *one_by_one, "--policy", policy, "--scores", scores, "-o", log
+    )
+    assert code == 0, err
+    assert read_log(log).start_step.argsort().tolist() == order
+
+
+def test_a_rank_of_a_given_quality(simulate):
+    """The noise is named in the answer."""
+    arguments = ("--policy", "pars", "--noise", "tau:target=0.5", "--json")
+    code, out, _ = simulate(*arguments)
+    assert code == 0
+    assert json.loads(out)["noise"] == "tau:target=0.5"
 
 
 def test_the_budget_is_needed(cli, trace):

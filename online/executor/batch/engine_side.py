@@ -19,12 +19,8 @@ from typing import Any
 import numpy as np
 
 from online.driver import drive
-from online.executor.vllm_scheduler import (
-    AsyncPolicyScheduler,
-    PolicyScheduler,
-    scheduler_options,
-)
-from online.policy import make_policy
+from online.executor.options import SchedulerOptions, scheduler_options
+from online.executor.vllm_scheduler import AsyncPolicyScheduler, PolicyScheduler
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 
@@ -52,10 +48,8 @@ class AsyncBatchScheduler(AsyncPolicyScheduler):
 
 def warm_up(scheduler: Any) -> None:
     """Let the policy run a few short requests in the step engine, as a rehearsal."""
-    options = scheduler_options(scheduler.vllm_config)
-    for name in ("step_time", "max_predicted"):
-        options.pop(name, None)
-    policy = make_policy(options.pop("policy", "svf"), **options)
+    options = SchedulerOptions.of(scheduler_options(scheduler.vllm_config))
+    policy = options.make_policy()
     count = 4
     ones = np.ones(count, dtype=np.int64)
     table = RequestTable.of_arrays(ones, 2 * ones, np.zeros(count))

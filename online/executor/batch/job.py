@@ -26,6 +26,7 @@ from online.executor.batch.lengths import (
     read_lengths,
 )
 from online.executor.batch.method import Method, places
+from online.executor.batch.ranking import rank
 from online.executor.batch.runner import (
     Clock,
     Job,
@@ -38,6 +39,7 @@ from sortedf.atomic import atomic_path, refuse_unwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from online.executor.batch.ranking import Ranked, Ranking
     from online.executor.batch.settings import EngineSettings
     from online.rules import StepRules
 
@@ -77,6 +79,8 @@ class BatchJob:
     method : Method
     lengths : Path, optional
         File of expected answer lengths.
+    ranking : Ranking, optional
+        By which requests get a score, and a length where nothing better is known.
     """
 
     input: Path
@@ -84,6 +88,7 @@ class BatchJob:
     settings: EngineSettings
     method: Method
     lengths: Path | None = None
+    ranking: Ranking | None = None
 
     def header(self, batch: BatchFile) -> Header:
         """Return what the journal is to say of this."""
@@ -225,7 +230,7 @@ def _run(
     async def run() -> None:
         _end_on_terminate()
         async with serve(job.settings, job.method.scheduler) as engine:
-            jobs = await _jobs(requests, told, engine, job.method)
+            jobs = await _jobs(requests, told, engine, job)
             tell()
             clock = await run_all(jobs, engine, journal, tell)
             summary.note_run(clock, engine.counts["preemptions"])
@@ -242,16 +247,33 @@ def _end_on_terminate() -> None:
 
 
 async def _jobs(
+    requests: list[BatchRequest], told: Mapping[str, int], engine: Engine, job: BatchJob
+) -> list[Job]:
+    """Give each request its hints; with an offline method solve for the order."""
+    ranked: Mapping[str, Ranked] = {}
+    if job.ranking is not None:
+        # Not before the engine runs: vLLM may fork, which threads do not survive.
+        ranked = await asyncio.to_thread(rank, requests, job.ranking)
+    expected = [expected_tokens(r, told, ranked.get(r.custom_id)) for r in requests]
+    if job.method.offline is None:
+        return [
+            (r, body_with_hints(r, length, _score(ranked.get(r.custom_id))))
+            for r, length in zip(requests, expected, strict=True)
+        ]
+    return await _in_order(requests, expected, engine, job.method)
+
+
+def _score(ranked: Ranked | None) -> float | None:
+    return None if ranked is None else ranked.score
+
+
+async def _in_order(
     requests: list[BatchRequest],
-    told: Mapping[str, int],
+    expected: list[int | None],
     engine: Engine,
     method: Method,
 ) -> list[Job]:
-    """Give each request its hints; with an offline method solve for the order."""
-    expected = [expected_tokens(request, told) for request in requests]
-    pairs = zip(requests, expected, strict=True)
-    if method.offline is None:
-        return [(r, body_with_hints(r, length, None)) for r, length in pairs]
+    """Solve for the order, and put the requests into it."""
     prefill = [await engine.num_prompt_tokens(request) for request in requests]
     prefill = [s if s < engine.max_model_len else 0 for s in prefill]
     # Who says nothing may go on to the model's end; the scheduler reckons so, too.
@@ -260,9 +282,10 @@ async def _jobs(
         for s, length in zip(prefill, expected, strict=True)
     ]
     place = await asyncio.to_thread(places, prefill, decode, engine.rules, method)
+    entries = enumerate(zip(requests, expected, place, strict=True))
     jobs = [
         (place, i, (r, body_with_hints(r, length, place)))
-        for i, ((r, length), place) in enumerate(zip(pairs, place, strict=True))
+        for i, (r, length, place) in entries
     ]
     return [job for _, _, job in sorted(jobs, key=lambda entry: entry[:2])]
 

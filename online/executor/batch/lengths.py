@@ -1,4 +1,4 @@
-"""How long answers are expected to be: told by a file or the request, or unknown."""
+"""How long answers are expected to be: told by somebody, ranked, or unknown."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from online.executor.hints import PREDICTED_KEY, SCORE_KEY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from os import PathLike
+
+    from online.executor.batch.ranking import Ranked
 
 COLUMNS = ("custom_id", "tokens")
 
@@ -89,17 +91,23 @@ def _tokens(value: object, where: str) -> int:
     return math.ceil(tokens)
 
 
-def expected_tokens(request: BatchRequest, told: Mapping[str, int]) -> int | None:
+def expected_tokens(
+    request: BatchRequest, told: Mapping[str, int], ranked: Ranked | None = None
+) -> int | None:
     """Tell how long an answer is expected to be; None if nobody says.
 
-    The request's own hint comes first, then the length file, then the limit that the
-    request sets.
+    The request's own hint comes first, then the length file, then the ranker, which is
+    cut to the limit that the request sets, and last that limit itself.
     """
+    body = request.body
+    limits = (body.get("max_completion_tokens"), body.get("max_tokens"))
+    limit = next((value for value in limits if _is_length(value)), None)
+    by_rank = None if ranked is None else min(ranked.tokens, limit or ranked.tokens)
     said = (
         _arguments(request).get(PREDICTED_KEY),
         told.get(request.custom_id),
-        request.body.get("max_completion_tokens"),
-        request.body.get("max_tokens"),
+        by_rank,
+        limit,
     )
     return next((math.ceil(value) for value in said if _is_length(value)), None)
 

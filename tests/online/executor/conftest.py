@@ -5,19 +5,16 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
+from benchmarks.data import TINY_MODEL_LEN
 from online.executor.door import installed_version
-from sortedf import Instance
-from sortedf.generator import generate
+from online.executor.tiny_model import write_tiny_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from online.executor.vllm_engine import VllmEngine
-
-MAX_MODEL_LEN = 1024
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +35,7 @@ def real_engine() -> Iterator[Callable[..., VllmEngine]]:
     started: list[VllmEngine] = []
 
     def start(table, policy, *, prompts=None, **settings):
-        settings.setdefault("max_model_len", MAX_MODEL_LEN)
+        settings.setdefault("max_model_len", TINY_MODEL_LEN)
         settings.setdefault("max_num_seqs", 64)
         engine = VllmEngine(table, policy, VllmSettings(**settings), prompts=prompts)
         started.append(engine)
@@ -50,10 +47,46 @@ def real_engine() -> Iterator[Callable[..., VllmEngine]]:
     gc.collect()
 
 
-def scaled_mix(n: int, seed: int, *, rate: float | None = None) -> Instance:
-    """Draw the 80/20 mix, scaled to the tiny model's limits."""
-    trace = generate("mix", n, long_share=0.2, seed=seed, rate=rate)
-    prefill = np.minimum(trace.prefill // 12 + 1, MAX_MODEL_LEN // 2)
-    decode = np.minimum(trace.decode // 8 + 1, MAX_MODEL_LEN // 2 - 1)
-    arrival = np.floor(trace.arrival_s).astype(np.int64)
-    return Instance(prefill, decode, 10**6, arrival)
+@pytest.fixture
+def start_llm(real_engine, tmp_path):
+    """Start `vllm.LLM` in this process with one of our scheduler classes."""
+    from online.executor.vllm_engine import CPU_SETTINGS
+
+    started = []
+
+    def start(*, run_async, options, tokenizer=False, **arguments):
+        arguments.setdefault("num_gpu_blocks_override", 101)
+        arguments.setdefault("max_num_seqs", 64)
+        folder = tmp_path / "model"
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in CPU_SETTINGS.items():
+                patch.setenv(name, value)
+            from online.executor.door import require_vllm
+
+            vllm = require_vllm()
+            kind = "AsyncPolicyScheduler" if run_async else "PolicyScheduler"
+            llm = vllm.LLM(
+                model=str(write_tiny_model(folder, 1024, tokenizer=tokenizer)),
+                skip_tokenizer_init=not tokenizer,
+                load_format="dummy",
+                dtype="float32",
+                block_size=32,
+                max_model_len=1024,
+                enforce_eager=True,
+                async_scheduling=run_async,
+                scheduler_cls=f"online.executor.vllm_scheduler.{kind}",
+                additional_config={"sortedf": options},
+                **arguments,
+            )
+        started.append(llm)
+        return llm, vllm.SamplingParams
+
+    yield start
+    for llm in started:
+        scheduler_of(llm).shutdown()
+        llm.llm_engine.engine_core.shutdown()
+
+
+def scheduler_of(llm):
+    """Return the scheduler of an engine that runs in this process."""
+    return llm.llm_engine.engine_core.engine_core.scheduler

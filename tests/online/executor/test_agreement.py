@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.data import scaled_mix
 from online.driver import drive
 from online.executor.execution import chart, run_course
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.rules import StepRules
 from online.step_engine import StepEngine
-from tests.online.executor.conftest import scaled_mix
 from tests.online.policies.engine_runs import POLICY_OPTIONS
 
 KV_BUDGET = 4096

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.data import scaled_mix
 from online.executor import door
 from online.executor.execution import chart, run_course
 from online.executor.hints import Hints
@@ -17,7 +18,6 @@ from online.rules import StepRules
 from online.step_engine import StepEngine
 from sortedf import Instance, OversizeError
 from sortedf.errors import MissingExtraError
-from tests.online.executor.conftest import scaled_mix
 
 JUNK = st.none() | st.text() | st.booleans() | st.floats() | st.integers()
 

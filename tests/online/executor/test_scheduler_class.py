@@ -7,54 +7,14 @@ import random
 
 import pytest
 
+from online import step_kernels as k
+from online.executor.options import SchedulerOptions
 from online.executor.prompts import random_prompt
-from online.executor.tiny_model import write_tiny_model
 from online.policy import make_policy
 from online.requests import RequestTable
-from online.state import NOTHING
+from online.state import NOTHING, Decision
 from sortedf import Instance
-
-
-@pytest.fixture
-def start_llm(real_engine, tmp_path):
-    """Start `vllm.LLM` in this process with one of our scheduler classes."""
-    from online.executor.vllm_engine import CPU_SETTINGS
-
-    started = []
-
-    def start(*, run_async, options, **arguments):
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in CPU_SETTINGS.items():
-                patch.setenv(name, value)
-            from online.executor.door import require_vllm
-
-            vllm = require_vllm()
-            kind = "AsyncPolicyScheduler" if run_async else "PolicyScheduler"
-            llm = vllm.LLM(
-                model=str(write_tiny_model(tmp_path / "model", 1024)),
-                skip_tokenizer_init=True,
-                load_format="dummy",
-                dtype="float32",
-                block_size=32,
-                num_gpu_blocks_override=101,
-                max_model_len=1024,
-                max_num_seqs=64,
-                enforce_eager=True,
-                async_scheduling=run_async,
-                scheduler_cls=f"online.executor.vllm_scheduler.{kind}",
-                additional_config={"sortedf": options},
-                **arguments,
-            )
-        started.append(llm)
-        return llm, vllm.SamplingParams
-
-    yield start
-    for llm in started:
-        llm.llm_engine.engine_core.shutdown()
-
-
-def scheduler_of(llm):
-    return llm.llm_engine.engine_core.engine_core.scheduler
+from tests.online.executor.conftest import scheduler_of
 
 
 def mixed_requests(sampling_params, count):
@@ -102,7 +62,40 @@ def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
     assert scheduler.policy_in_charge is not None
     assert scheduler.get_num_unfinished_requests() == 0
     llm.generate(prompts[:1], params[:1], use_tqdm=False)
-    assert len(scheduler.waiting._place) <= 1  # a server must not remember them all
+    assert scheduler.table.num_places <= 120  # a server must not remember them all
+
+
+@pytest.mark.parametrize(("policy", "tokens"), [("svf", 512), ("fcfs", 48)])
+def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
+    """Tokens are counted late, steps by steps; whenever one looks, they are right."""
+    llm, sampling_params = start_llm(
+        run_async=False,
+        options={"policy": policy},
+        max_num_batched_tokens=tokens,
+        enable_prefix_caching=True,
+        num_gpu_blocks_override=41,
+    )
+    scheduler, engine = scheduler_of(llm), llm.llm_engine
+    prompts, params = mixed_requests(sampling_params, 60)
+    for i, (prompt, own) in enumerate(zip(prompts, params, strict=True)):
+        engine.add_request(str(i), prompt, own)
+    steps = looks = 0
+    while engine.has_unfinished_requests():
+        engine.step()
+        steps += 1
+        if steps % 3:
+            continue
+        scheduler._running.catch_up()
+        ints = scheduler.table.ints
+        looks += len(scheduler.running)
+        for request in scheduler.running:
+            i = request.sortedf_id
+            assert ints[k.MADE, i] == request.num_output_tokens
+            assert ints[k.COMPUTED, i] == request.num_computed_tokens
+            assert ints[k.PREFILL, i] == request.num_prompt_tokens
+    assert looks > 100
+    assert scheduler.policy_in_charge is not None
+    assert scheduler.table.num_places <= 60
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "svf"])
@@ -162,8 +155,51 @@ def test_async_scheduling(start_llm, policy):
     assert scheduler.policy_in_charge is not None
 
 
+def test_lengths_are_learned_from_who_is_done(start_llm):
+    """Requests that say nothing are expected to be as long as the others were."""
+    llm, sampling_params = start_llm(
+        run_async=False,
+        options={"policy": "svf", "predictor": {"name": "history", "least": 10}},
+        max_num_batched_tokens=512,
+    )
+    scheduler = scheduler_of(llm)
+    short = sampling_params(max_tokens=9, ignore_eos=True, detokenize=False)
+    long = sampling_params(max_tokens=500, ignore_eos=True, detokenize=False)
+    told = sampling_params(
+        max_tokens=500, detokenize=False, extra_args={"predicted_tokens": 70}
+    )
+    prompt = {"prompt_token_ids": random_prompt(0, 20)}
+    llm.generate([prompt] * 10, short, use_tqdm=False)
+    for name, params in (("long", long), ("told", told), ("short", short)):
+        llm.llm_engine.add_request(name, prompt, params)
+    expected = {
+        request.max_tokens: int(scheduler.table.ints[k.PREDICTED, request.sortedf_id])
+        for request in scheduler.requests.values()
+        if request.sampling_params.extra_args is None
+    }
+    assert expected == {500: 9, 9: 9}
+    hinted = [r for r in scheduler.requests.values() if r.sampling_params.extra_args]
+    assert scheduler.table.ints[k.PREDICTED, hinted[0].sortedf_id] == 70
+    llm.llm_engine.abort_request(["long", "told", "short"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"predictor": "oracle"}, "unknown predictor 'oracle'"),
+        ({"predictor": {"least": 3}}, "must have a name"),
+        ({"patience": 3}, "has no option 'patience'"),
+    ],
+)
+def test_options_that_are_wrong_are_named(change, words):
+    options = SchedulerOptions.of({"policy": "svf", **change})
+    asked = options.make_policy if "patience" in change else options.make_predictor
+    with pytest.raises(ValueError, match=words):
+        asked(*([] if "patience" in change else [100]))
+
+
 class Failing:
-    """Works for some steps, then raises or starts nothing for ever."""
+    """Works for some answers, then raises or starts nothing for ever."""
 
     def __init__(self, raises):
         self.raises = raises
@@ -172,14 +208,16 @@ class Failing:
 
     def decide(self, state):
         self.steps += 1
-        if self.steps <= 20:
+        if self.steps <= 8:
             return self.inner.decide(state)
-        if self.raises:
+        if self.raises == "an error":
             raise ZeroDivisionError("a mistake in a policy")
+        if self.raises == "strangers":
+            return Decision(start=[999])
         return NOTHING
 
 
-@pytest.mark.parametrize("raises", [True, False])
+@pytest.mark.parametrize("raises", ["an error", "strangers", "nothing"])
 def test_a_policy_that_fails_fails_no_request(real_engine, caplog, raises):
     """First come, first served from then on, and the log says why."""
     instance = Instance([40] * 60, [20] * 60, 10_000)
@@ -192,8 +230,12 @@ def test_a_policy_that_fails_fails_no_request(real_engine, caplog, raises):
         while engine.num_unfinished:
             finished += engine.step(float(len(finished))).finished
     assert sorted(finished) == list(range(60))
-    words = "a mistake in a policy" if raises else "starts nothing"
-    assert words in caplog.text
+    words = {
+        "an error": "a mistake in a policy",
+        "strangers": "it starts requests that do not wait",
+        "nothing": "starts nothing",
+    }
+    assert words[raises] in caplog.text
 
 
 def test_cancelled_requests_leave_a_real_engine(real_engine):

@@ -65,6 +65,7 @@ def test_an_engine_that_dies(run, tmp_path):
         (("--engine-arg", "dtype"), "must be NAME=VALUE"),
         (("--lengths", "none.csv"), "none.csv cannot be read"),
         (("--max-wait", "-1"), "max-wait"),
+        (("--ranker", "no-such-folder"), "no-such-folder"),
     ],
 )
 def test_mistakes_are_one_line(run, tmp_path, arguments, message):

@@ -1,0 +1,84 @@
+"""Asks a policy inside an engine, and goes on without it when it fails."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online.policy import make_policy
+from online.state import Decision
+
+if TYPE_CHECKING:
+    from online.policy import Policy
+    from online.state import State
+
+logger = logging.getLogger("sortedf")
+
+
+class Chooser:
+    """A policy whose mistakes cost no request.
+
+    When it raises, or names requests that are not where it says, the log says why and
+    another takes over: first come, first served.
+
+    Attributes
+    ----------
+    policy : Policy, optional
+        The policy that decides; None once it has failed.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy: Policy | None = policy
+        self._spare = make_policy("fcfs")
+
+    def decide(self, state: State) -> Decision:
+        """Ask the policy; if it fails or stalls, go on by arrival and say why."""
+        if self.policy is None:
+            decision = self._spare.decide(state)
+        else:
+            decision = self._ask(self.policy, state)
+        if not _stalls(state, decision):
+            return decision
+        logger.warning("the policy %r starts nothing.", self.policy or self._spare)
+        waiting = state.waiting
+        order = np.lexsort((waiting, state.requests.arrival_s[waiting]))
+        return Decision(start=waiting[order].tolist())
+
+    def _ask(self, policy: Policy, state: State) -> Decision:
+        try:
+            decision = policy.decide(state)
+            check_decision(state, decision)
+            return decision
+        except Exception:
+            logger.exception(
+                "the policy %r failed; going on first come, first served.", policy
+            )
+        self.policy = None
+        everybody = list(state.who_waits)
+        return self._spare.decide(
+            state._replace(joined=everybody, left=(), changed=(), quiet=False)
+        )
+
+
+def check_decision(state: State, decision: Decision) -> None:
+    """Raise ValueError if a decision names requests that are not where it says."""
+    start, evict, order = decision.start, decision.evict, decision.order
+    if start and not (
+        all(map(state.is_waiting, start)) and len(set(start)) == len(start)
+    ):
+        raise ValueError(f"it starts requests that do not wait, or twice: {start}.")
+    if not evict and order is None:
+        return
+    running = state.running.tolist()
+    if len(set(evict)) < len(evict) or not set(evict) <= set(running):
+        raise ValueError(f"it evicts requests that do not run, or twice: {evict}.")
+    if order is not None and sorted([*order, *evict]) != sorted(running):
+        raise ValueError("its order does not name each request that stays once.")
+
+
+def _stalls(state: State, decision: Decision) -> bool:
+    """Whether requests wait, nothing runs and the policy leaves it at that."""
+    idle = state.num_waiting > 0 and not len(state.running)
+    return idle and not decision.start and decision.wake_s is None

@@ -1,0 +1,105 @@
+"""Options of the scheduler class, as they stand in the engine's configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from online import policy
+from online.predictors import make_predictor
+from online.step_time import UNIT_STEPS, StepTime
+
+if TYPE_CHECKING:
+    from online.policy import Policy
+    from online.predictors import Predictor
+    from online.ranking.scorer_service import ScorerService
+
+VARIABLE = "SORTEDF_SCHEDULER"
+"""Environment variable with the options as a JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """How the scheduler class decides, and what it knows of answers.
+
+    Attributes
+    ----------
+    policy : str
+    policy_options : dict
+        Options of the policy, `max_wait_s` among them: all keys that are not named
+        here.
+    step_time : StepTime
+    max_predicted : int, optional
+        See `Hints`.
+    predictor : str or dict, optional
+        Name in `PREDICTORS`, or an object with `name` and that predictor's options; for
+        requests that say nothing of their length.
+    ranker : str, optional
+        Folder of a trained ranker, which gives each request without a score one, and a
+        length to those without a hint.
+    ranker_quantile : float
+        Which quantile of the length goes with a score.
+    """
+
+    policy: str = "svf"
+    policy_options: dict[str, Any] = field(default_factory=dict)
+    step_time: StepTime = UNIT_STEPS
+    max_predicted: int | None = None
+    predictor: str | dict[str, Any] | None = None
+    ranker: str | None = None
+    ranker_quantile: float = 0.5
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> SchedulerOptions:
+        """Take the scheduler's own options out; the others are the policy's."""
+        rest = dict(options)
+        names = ("policy", "max_predicted", "predictor", "ranker", "ranker_quantile")
+        mine = {name: rest.pop(name) for name in names if name in rest}
+        step_time = StepTime(**rest.pop("step_time", {}))
+        return cls(step_time=step_time, policy_options=rest, **mine)
+
+    def make_policy(self) -> Policy:
+        """Make a fresh policy."""
+        return policy.make_policy(self.policy, **self.policy_options)
+
+    def make_predictor(self, longest: int) -> Predictor | None:
+        """Make the predictor for answers of at most `longest` tokens, if any."""
+        if self.predictor is None:
+            return None
+        options = self.predictor
+        options = {"name": options} if isinstance(options, str) else dict(options)
+        if "name" not in options:
+            raise ValueError(f"predictor = {options} but must have a name.")
+        if options["name"] == "history":
+            options.setdefault("longest", longest)
+        return make_predictor(options.pop("name"), **options)
+
+    def start_scorer(self, tokenizer: str | None) -> ScorerService | None:
+        """Start the ranker in a process of its own, if there is to be one."""
+        if self.ranker is None:
+            return None
+        from online.ranking.scorer_service import RankerFolder, ScorerService
+
+        return ScorerService(RankerFolder(self.ranker, tokenizer, self.ranker_quantile))
+
+
+def scheduler_options(vllm_config: Any) -> dict[str, Any]:
+    """Options of the scheduler: additional_config["sortedf"], else SORTEDF_SCHEDULER.
+
+    See `SchedulerOptions`; the environment variable holds a JSON object.
+    """
+    extra = getattr(vllm_config, "additional_config", None) or {}
+    options = extra.get("sortedf") if isinstance(extra, dict) else None
+    if options is None:
+        text = os.environ.get(VARIABLE, "{}")
+        try:
+            options = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{VARIABLE} = {text!r} is no JSON object: {error}."
+            ) from None
+    if not isinstance(options, dict):
+        raise ValueError(f"the scheduler's options must be an object, not {options!r}.")
+    return dict(options)

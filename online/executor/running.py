@@ -1,0 +1,103 @@
+"""Who runs in a real engine, and how far each has come, at little cost per step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from online import step_kernels as k
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from online.requests import RequestTable
+
+    Ints = NDArray[np.int64]
+
+
+class Running:
+    """Ids of the running requests, in the engine's order.
+
+    In most steps each of them makes one token and nothing else happens. Such a step is
+    only counted; the table learns of it when somebody is about to look.
+
+    Parameters
+    ----------
+    table : RequestTable
+    room : int
+        Most requests that run.
+
+    Attributes
+    ----------
+    count : int
+        How many run.
+    """
+
+    def __init__(self, table: RequestTable, room: int) -> None:
+        self._table = table
+        self._ids: Ints = np.zeros(room, dtype=np.int64)
+        self._gone: Ints = np.zeros(room, dtype=np.int64)
+        self.count = 0
+        self._behind = 0
+        self._step = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def ids(self) -> Ints:
+        """Return the ids, as an array of its own that cannot be changed."""
+        ids = self._ids[: self.count].copy()
+        ids.flags.writeable = False
+        return ids
+
+    def each_made_one(self, step: int) -> None:
+        """Count a step in which each made one token."""
+        self._behind += 1
+        self._step = step
+
+    def catch_up(self, gone: Sequence[int] = ()) -> None:
+        """Bring the table up to date, and take those of `gone` out that run."""
+        if not (self._behind or gone):
+            return
+        number = len(gone)
+        if number > len(self._gone):
+            self._gone = np.zeros(2 * number, dtype=np.int64)
+        if number:
+            self._gone[:number] = gone
+        self.count = k.catch_up(
+            self._table.ints, self._ids, self.count, self._behind, self._step,
+            self._gone, number,
+        )  # fmt: skip
+        self._behind = 0
+
+    def start(self, ids: Sequence[int]) -> None:
+        """Let requests run, behind all others."""
+        self.catch_up()
+        more = self.count + len(ids)
+        if more > len(self._ids):
+            self._ids = np.concatenate([self._ids, np.zeros(more, dtype=np.int64)])
+        self._ids[self.count : more] = ids
+        self.count = more
+
+    def start_whole(self, ids: Sequence[int], computed: Sequence[int]) -> bool:
+        """Let requests run of which a step has computed all; False if it has not.
+
+        That step is to be counted by `each_made_one`, for them as for the others.
+        """
+        ints = self._table.ints
+        for i, done in zip(ids, computed, strict=True):
+            if ints.item(k.PREFILL, i) + ints.item(k.MADE, i) != done:
+                return False
+        self.start(ids)
+        for i, done in zip(ids, computed, strict=True):
+            ints[k.COMPUTED, i] = done - 1
+        return True
+
+    def replace(self, ids: Sequence[int]) -> None:
+        """Let these run, in this order."""
+        self.catch_up()
+        self.count = 0
+        self.start(ids)

@@ -1,0 +1,104 @@
+"""Predictors: answer lengths of requests that say nothing, learned from the others."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from online.prediction import RemainingLife
+from sortedf.registry import lookup, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Predictor(Protocol):
+    """Predicts answer lengths; serves one run, in the simulator or in an engine."""
+
+    def predict(self, made: int = 0) -> int | None:
+        """Length to expect of an answer that has `made` tokens; None: no idea yet."""
+        ...
+
+    def observe(self, lengths: Sequence[int]) -> None:
+        """Learn from the lengths of answers that are done."""
+        ...
+
+
+PREDICTORS: dict[str, Callable[..., Predictor]] = {}
+"""Makers of predictors, by name; options by keyword."""
+
+
+def make_predictor(name: str, **options: int) -> Predictor:
+    """Make a predictor.
+
+    Parameters
+    ----------
+    name : str
+        One of `PREDICTORS`.
+    **options
+        Options of that predictor.
+
+    Examples
+    --------
+    >>> history = make_predictor("history", least=2)
+    >>> history.observe([10, 30])
+    >>> history.predict(), history.predict(made=15)
+    (20, 30)
+    """
+    return lookup(PREDICTORS, "predictor", name)(**options)
+
+
+class History:
+    """Expects the mean of the answers seen that were longer than what was made.
+
+    What is learned is taken in by batches that grow with what is known, so that its
+    cost per answer does not depend on how long a server runs.
+
+    Parameters
+    ----------
+    longest : int
+        Longest length told apart; what is longer counts as this long.
+    least : int
+        Answers to see before anything is predicted.
+    """
+
+    def __init__(self, longest: int = 16_384, least: int = 16) -> None:
+        if least < 1:
+            raise ValueError(f"least = {least} but must be at least 1.")
+        self._life = RemainingLife(longest)
+        self._least = least
+        self._seen = 0
+        self._new: list[int] = []
+        self._fresh: int | None = None
+
+    def predict(self, made: int = 0) -> int | None:
+        """Length to expect of an answer that has `made` tokens."""
+        if not self._seen:
+            return None
+        if made:
+            return self._expect(made)
+        if self._fresh is None:  # asked for each request that comes
+            self._fresh = self._expect(0)
+        return self._fresh
+
+    def observe(self, lengths: Sequence[int]) -> None:
+        """Learn from the lengths of answers that are done."""
+        longest = self._life.longest
+        self._new += [min(length, longest) for length in lengths]
+        if len(self._new) >= max(self._least, self._seen // 8):
+            self._life.observe(np.array(self._new, dtype=np.int64))
+            self._seen += len(self._new)
+            self._new = []
+            self._fresh = None
+
+    def _expect(self, made: int) -> int:
+        left = self._life.remaining(np.array([made], dtype=np.int64))
+        return made + math.ceil(float(left[0]))
+
+
+@register(PREDICTORS, "predictor", "history")
+def history(longest: int = 16_384, least: int = 16) -> History:
+    """Mean length of the answers that are done, given what was made already."""
+    return History(longest, least)
