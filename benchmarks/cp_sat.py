@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 
 def solve_cp_sat(
-    instance: Instance, horizon: int, seconds: float
+    instance: Instance, known: Schedule, seconds: float
 ) -> tuple[Schedule | None, int]:
     """Solve a backlog without engine rules.
+
+    An optimal schedule never idles, and nobody in it completes later than TEL of any
+    other one: that is the horizon.
 
     Parameters
     ----------
     instance : Instance
-    horizon : int
-        A step by which some optimal schedule has ended, in steps.
+    known : Schedule
+        A feasible schedule; its starts are the solver's hint.
     seconds : float
         Time limit, on one thread.
 
@@ -44,11 +47,13 @@ def solve_cp_sat(
 
     model = cp_model.CpModel()
     s, o = instance.prefill.tolist(), instance.decode.tolist()
+    horizon = min(known.tel, sum(o))
     ids = range(len(s))
     start = [model.new_int_var(0, horizon - o[i], f"p{i}") for i in ids]
     for k in ids:
         held = [_held(model, start, s, o, i, k) for i in ids if i != k]
         model.add(sum(held) + s[k] + o[k] <= instance.kv_budget)
+        model.add_hint(start[k], int(known.start[k]))
     model.minimize(sum(start) + sum(o))
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds

@@ -5,18 +5,23 @@ Instances, seeds and time limits never change, so that releases can be compared.
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.data import DOCUMENTS, KV_BUDGET, MIXES, MissingDataError, single
+from benchmarks.data import DOCUMENTS, KV_BUDGET, MIXES, MissingDataError, single, trace
+from benchmarks.journal import Journal
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
 from sortedf import __version__, bound, check, generate, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -24,27 +29,38 @@ if TYPE_CHECKING:
 
 SEEDS = (1, 2, 3)
 
+PROCESSES = 2
+"""Cells that are measured side by side, each on a core of its own."""
+
 LIMITS_S = {20: 1.0, 100: 2.0, 500: 5.0, 2000: 10.0, 12_000: 20.0}
 """Seconds for each search, by the number of requests."""
 
 BOUND_LIMIT_S = 10.0
 """Seconds for the bound."""
 
+FEW, SMALLER = 100, 4
+"""Up to so many requests budgets are that much smaller: else all would run at once."""
+
 LOOSE = 4
 """A loose budget is so many times the tight one."""
 
-METHODS: tuple[tuple[str, int | None], ...] = (
-    ("fcfs", 0),
-    ("mc-sf", 0),
-    ("sorted-f", 0),
-    ("svf", 20),
-    ("best-list", None),
-    ("auto", None),
+CHOICES: tuple[tuple[str, int | None, int | None], ...] = (
+    ("fcfs", 0, None),
+    ("lpt", 0, None),
+    ("mc-sf", 0, None),
+    ("total-size", 0, None),
+    ("quantile-greedy", 0, None),
+    ("sorted-f", 0, 2000),
+    ("svf", 0, None),
+    ("sorted-lp", 5, 100),
+    ("sorted-f", 20, 2000),
+    ("svf", 20, None),
+    ("best-list", None, None),
+    ("auto", None, None),
 )
-"""Method and backfill window; None lets the method choose."""
-
-SORTED_F_UP_TO = 2000
-"""Above, exact groups take minutes, and the row is left out."""
+"""Method, backfill window (None lets the method choose), and the size up to which it is
+run: above, it takes minutes, and the cell stays empty.
+"""
 
 RELEASES: tuple[tuple[str, dict[int, float]], ...] = ()
 """Ratios of `auto` in earlier releases, medians by n: add a row with each release."""
@@ -62,76 +78,154 @@ INSTANCES: dict[str, Callable[[Path, int, int], Instance]] = {
     **MIXES,
     "documents": lambda data, n, seed: single(data, DOCUMENTS, n, seed, KV_BUDGET),
 }
+GENERATED = ("generated 80/20", "generated 50/50")
+"""Need no data."""
+
 LOOSE_TOO = ("generated 80/20", "80/20")
 """Instances that are solved with a loose budget as well."""
 
 
 def run(settings: Settings) -> list[Row]:
-    """Solve everything, and check every schedule."""
-    rows = []
-    for name, make in INSTANCES.items():
-        for n in (20,) if settings.quick else LIMITS_S:
-            for seed in SEEDS[: settings.pick(len(SEEDS), 1)]:
-                try:
-                    tight = make(settings.data, n, seed)
-                except MissingDataError:
-                    continue
-                label = {"instances": name, "n": n, "seed": seed}
-                limit_s = 0.1 if settings.quick else LIMITS_S[n]
-                rows += _solve_all(label, tight, limit_s)
-                if name in LOOSE_TOO:
-                    label["instances"] = f"{name}, {LOOSE} M"
-                    loose = tight.replace(kv_budget=LOOSE * tight.kv_budget)
-                    rows += _solve_all(label, loose, limit_s)
-    return rows
+    """Solve everything, and check every schedule; finished cells are kept."""
+    journal = _Shared(Journal("quality", settings))
+    context = get_context("spawn")  # threads and forks do not go together
+    with (
+        ProcessPoolExecutor(PROCESSES, mp_context=context) as processes,
+        ThreadPoolExecutor(PROCESSES) as threads,
+    ):
+
+        def measure(cell: Cell) -> list[Row]:
+            def make() -> Row:
+                return {"rows": processes.submit(solve_all, cell, settings).result()}
+
+            rows: list[Row] = journal.row(_key(cell), make)["rows"]
+            return rows
+
+        found = list(threads.map(measure, _cells(settings)))
+    return [row for rows in found for row in rows]
 
 
-def _solve_all(label: Row, instance: Instance, limit_s: float) -> list[Row]:
+class _Shared:
+    """A journal for threads: rows are made side by side and written one by one."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+
+    def row(self, key: str, make: Callable[[], Row]) -> Row:
+        if key in self._journal:
+            return self._journal.row(key, make)
+        made = make()
+        with self._lock:
+            return self._journal.row(key, lambda: made)
+
+
+Cell = tuple[str, int, int, int]
+"""Name of the instances, times the budget, n and seed."""
+
+
+def _key(cell: Cell) -> str:
+    name, times, n, seed = cell
+    return f"{name}, {times} M, n = {n}, seed {seed}"
+
+
+def _cells(settings: Settings) -> list[Cell]:
+    """List what is to be solved, large ones first: they take longest."""
+    sizes = [20] if settings.quick else sorted(LIMITS_S, reverse=True)
+    seeds = SEEDS[: settings.pick(len(SEEDS), 1)]
+    names = [name for name in INSTANCES if _there(settings, name)]
+    return [
+        (name, times, n, seed)
+        for n in sizes
+        for name in names
+        for times in ((1, LOOSE) if name in LOOSE_TOO else (1,))
+        for seed in seeds
+    ]
+
+
+def _there(settings: Settings, name: str) -> bool:
+    """Whether the data of these instances is there; says so if not."""
+    if name in GENERATED:
+        return True
+    try:
+        trace(settings.data, DOCUMENTS)
+    except MissingDataError as error:
+        print(f"   {name} is left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def solve_all(cell: Cell, settings: Settings) -> list[Row]:
+    """Solve an instance by every method, and check every schedule."""
+    name, times, n, seed = cell
+    instance = INSTANCES[name](settings.data, n, seed)
+    budget = times * instance.kv_budget
+    if n <= FEW:
+        budget = max(budget // SMALLER, int(instance.peak.max()))
+    instance = instance.replace(kv_budget=budget)
+    limit_s = 0.1 if settings.quick else LIMITS_S[n]
+    label: Row = {
+        "instances": name if times == 1 else f"{name}, {times} M",
+        "n": n,
+        "seed": seed,
+        "kv_budget": instance.kv_budget,
+        "limit_s": limit_s,
+    }
+    _warm_up()
     proven = bound(instance, time_limit=min(BOUND_LIMIT_S, limit_s)).value
-    rows = []
-    for method, backfill in METHODS:
-        if method == "sorted-f" and instance.num_requests > SORTED_F_UP_TO:
-            continue
-        history: list[tuple[float, float]] = []
-        began = time.perf_counter()
+    return [
+        {
+            **label,
+            "lower_bound": proven,
+            **_solve(instance, method, window, proven, limit_s),
+        }
+        for method, window, up_to in CHOICES
+        if up_to is None or n <= up_to
+    ]
 
-        def note(
-            tel: int,
-            _: int | None,
-            began: float = began,
-            history: list[tuple[float, float]] = history,
-        ) -> None:
-            history.append((time.perf_counter() - began, tel / proven))
 
-        result = solve(
-            instance, method, backfill=backfill, time_limit=limit_s, bound="none",
-            on_better=note,
-        )  # fmt: skip
-        report = check(instance, result.schedule)
-        if not report.feasible or report.tel < proven:
-            raise RuntimeError(f"{method} on {label}: {report}, bound {proven}")
-        rows.append(
-            {
-                **label,
-                "kv_budget": instance.kv_budget,
-                "method": method if not backfill else f"{method} {backfill}",
-                "limit_s": limit_s,
-                "tel": report.tel,
-                "lower_bound": proven,
-                "ratio": report.tel / proven,
-                "runtime_s": result.runtime_s,
-                "history": history,
-            }
-        )
-    return rows
+@cache
+def _warm_up() -> None:
+    """Compile everything once in each process, before a clock runs."""
+    instance = generated(0.2, Path(), 8, 0)
+    bound(instance, time_limit=0.1)
+    for method, window, _ in CHOICES:
+        solve(instance, method, backfill=window, time_limit=0.1, bound="none")
+
+
+def _solve(
+    instance: Instance, method: str, window: int | None, proven: int, limit_s: float
+) -> Row:
+    history: list[tuple[float, float]] = []
+    began = time.perf_counter()
+
+    def note(tel: int, _: int | None) -> None:
+        history.append((time.perf_counter() - began, tel / proven))
+
+    result = solve(
+        instance, method, backfill=window, time_limit=limit_s, bound="none",
+        on_better=note,
+    )  # fmt: skip
+    report = check(instance, result.schedule)
+    if not report.feasible or report.tel < proven:
+        raise RuntimeError(f"{method} on {instance}: {report}, bound {proven}")
+    return {
+        "method": f"{method} {window}" if window else method,
+        "tel": report.tel,
+        "ratio": report.tel / proven,
+        "runtime_s": result.runtime_s,
+        "history": history,
+    }
 
 
 def page(rows: list[Row]) -> str:
     """One table for each size, and one row for each release."""
     text = (
         "TEL over the proven lower bound, medians of the seeds; 1 is optimal, and part "
-        "of the rest is the bound's. Budgets are those of the latency benchmark, or "
-        f"{LOOSE} times as much. Every schedule went through the checker."
+        "of the rest is the bound's. Budgets are those of the latency benchmark, up to "
+        f"{FEW} requests a quarter of that, or {LOOSE} times as much. Every schedule "
+        "went through the checker. How much of a ratio is the bound's and how much the "
+        "schedule's, where the optimum is known: see `optima`."
     )
     parts = [text, _releases(rows)]
     for n in dict.fromkeys(row["n"] for row in rows):
@@ -157,8 +251,13 @@ def _table(rows: list[Row]) -> str:
     table = []
     for name in names:
         here = [row for row in rows if row["instances"] == name]
-        table.append([name, *(f"{_ratio(here, method):.4f}" for method in methods)])
+        table.append([name, *(_cell(here, method) for method in methods)])
     return markdown_table(["instances", *methods], table)
+
+
+def _cell(rows: list[Row], method: str) -> str:
+    known = any(row["method"] == method for row in rows)
+    return f"{_ratio(rows, method):.4f}" if known else ""
 
 
 def _ratio(rows: list[Row], method: str) -> float:

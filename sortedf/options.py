@@ -12,6 +12,7 @@ from sortedf.arrays import MAX_TOKENS, checked_int
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sortedf.improve.objective import Objective
     from sortedf.schedule import Schedule
     from sortedf.stop import Stop
 
@@ -43,6 +44,9 @@ class Options:
         A proven bound on TEL that is known beforehand; a search ends where it is met.
     on_better : callable, optional
         Called as `on_better(tel, lower bound or None)` when a search finds better.
+    objective : Objective, optional
+        What is minimised, TEL if left out; then `lower_bound` and `on_better` are about
+        that. Only methods that say so (`Method.any_objective`) can minimise others.
     """
 
     backfill: int | None = None
@@ -54,6 +58,7 @@ class Options:
     jobs: int = 1
     lower_bound: int | None = None
     on_better: Callable[[int, int | None], None] | None = None
+    objective: Objective | None = None
     _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sortedf.improve.objective import Objective
     from sortedf.schedule import Schedule
 
 
@@ -14,7 +15,7 @@ class Status(StrEnum):
     """How a solve ended."""
 
     OPTIMAL = "optimal"
-    """The schedule's TEL equals a proven lower bound."""
+    """The schedule's TEL, or what else was minimised, equals a proven lower bound."""
     FEASIBLE = "feasible"
     """The method finished; its schedule keeps every rule."""
     TIME_LIMIT = "time_limit"
@@ -38,12 +39,14 @@ class Result:
         none.
     status : Status
     lower_bound : int or None
-        Proven lower bound on the TEL of every feasible schedule; None if none was
-        asked for.
+        Proven lower bound on the TEL of every feasible schedule, or on what else was
+        minimised; None if none was asked for.
     bound_method : str
         Name of the bound, or "none".
     runtime_s : float
         Seconds of wall time for the schedule, without the bound.
+    objective : Objective, optional
+        What was minimised; TEL if None.
     """
 
     schedule: Schedule
@@ -54,6 +57,19 @@ class Result:
     lower_bound: int | None
     bound_method: str
     runtime_s: float
+    objective: Objective | None = None
+
+    @property
+    def value(self) -> int:
+        """What was minimised: TEL, or what the objective says."""
+        return (
+            self.tel if self.objective is None else self.objective.value(self.schedule)
+        )
+
+    @property
+    def over_cap(self) -> int:
+        """How many requests more miss the objective's cap on latency than may."""
+        return 0 if self.objective is None else self.objective.excess(self.schedule)
 
     @property
     def tel(self) -> int:
@@ -67,8 +83,8 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """`(tel - lower_bound) / lower_bound`; None without a bound."""
-        return gap(self.tel, self.lower_bound)
+        """`(value - lower_bound) / lower_bound`; None without a bound."""
+        return gap(self.value, self.lower_bound)
 
     def summary(self) -> str:
         """One line for people."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sortedf import bounds
 from sortedf.methods import METHODS
+from sortedf.objective_bounds import objective_bound
 from sortedf.options import Options
 from sortedf.registry import load_plugins, lookup
 from sortedf.result import Result, Status
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sortedf.bounds import Bound
+    from sortedf.improve.objective import Objective
     from sortedf.instance import Instance
     from sortedf.schedule import Schedule
     from sortedf.stop import Stop
@@ -37,6 +39,7 @@ def solve(
     start: Schedule | None = None,
     jobs: int = 1,
     on_better: Callable[[int, int | None], None] | None = None,
+    objective: Objective | None = None,
 ) -> Result:
     """Schedule a backlog or a stream of requests under its KV budget.
 
@@ -69,7 +72,11 @@ def solve(
     jobs : int
         Threads of "auto" and "improve".
     on_better : callable, optional
-        Called as `on_better(tel, lower bound or None)` when a search finds better.
+        Called as `on_better(value, lower bound or None)` when a search finds better.
+    objective : Objective, optional
+        What "auto", "improve" and "best-list" minimise in place of TEL, and a cap on
+        latency: see `sortedf.improve`. For weighted TEL and the makespan the bound is
+        in closed form whatever `bound` says, unless it is "none".
 
     Returns
     -------
@@ -89,12 +96,25 @@ def solve(
     >>> result.tel, result.lower_bound, result.schedule.start.tolist()
     (8, 8, [2, 0, 0])
     """
-    lookup(METHODS, "method", method)
+    able = lookup(METHODS, "method", method).any_objective
+    if objective is not None and not able:
+        names = ", ".join(name for name, m in METHODS.items() if m.any_objective)
+        raise ValueError(
+            f"method {method!r} minimises TEL alone; with another objective or a cap "
+            f"on latency choose one of: {names}."
+        )
     options = Options(
-        backfill, time_limit, seed, progress, stop, start, jobs, on_better=on_better
-    )
-    share = options.with_share_of_time(BOUND_SHARE)
-    proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
+        backfill, time_limit, seed, progress, stop, start, jobs,
+        on_better=on_better, objective=objective,
+    )  # fmt: skip
+    proven: Bound | None
+    if objective is None or objective.is_tel or bound == "none":
+        share = options.with_share_of_time(BOUND_SHARE)
+        proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
+    else:
+        began = time.perf_counter()
+        least = objective_bound(instance, objective)
+        proven = bounds.Bound(least, "volume", time.perf_counter() - began)
     return _run(instance, method, options, proven)
 
 
@@ -165,13 +185,17 @@ def _share_best_bound(results: list[Result]) -> list[Result]:
 
 
 def methods_for(instance: Instance) -> list[str]:
-    """Names of all methods that are meant for an instance's size, in table order."""
+    """Names of all methods that are meant for an instance's size, in table order.
+
+    Of two names of the same method it has one.
+    """
     load_plugins()
     n = instance.num_requests
     return [
         name
         for name, method in METHODS.items()
-        if method.max_requests is None or n <= method.max_requests
+        if method.same_as is None
+        and (method.max_requests is None or n <= method.max_requests)
     ]
 
 
@@ -190,9 +214,7 @@ def _run(
         bounds_known, key=lambda pair: pair[0], default=(None, "none")
     )
     status = Status.FEASIBLE if outcome.complete else Status.TIME_LIMIT
-    if outcome.schedule.tel == lower_bound:
-        status = Status.OPTIMAL
-    return Result(
+    result = Result(
         schedule=outcome.schedule,
         method=method,
         found_by=outcome.found_by,
@@ -201,4 +223,8 @@ def _run(
         lower_bound=lower_bound,
         bound_method=bound_method,
         runtime_s=runtime_s,
+        objective=options.objective,
     )
+    if result.value == lower_bound and not result.over_cap:
+        return replace(result, status=Status.OPTIMAL)
+    return result

@@ -26,7 +26,8 @@ class SearchState:
     stale_rounds : int
         How many of them, the last ones, found nothing better.
     value : int, optional
-        Objective of the best schedule so far, in steps; None if there is none.
+        Objective of the best schedule so far, in steps; None if there is none, or none
+        that keeps a cap on latency.
     bound : int, optional
         A proven lower bound on it, in steps, if one is known.
     """

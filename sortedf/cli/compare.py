@@ -81,9 +81,9 @@ def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
         names = [name.strip() for name in methods.split(",")]
         return list(dict.fromkeys(names))
     names = methods_for(loaded.instance)
-    for name in METHODS:
-        if name not in names:
-            limit = METHODS[name].max_requests
+    for name, method in METHODS.items():
+        if name not in names and method.same_as is None:
+            limit = method.max_requests
             note(f"{name} is meant for up to {limit:,} requests and left out.")
     return names
 

@@ -9,6 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from sortedf.atomic import refuse_unwritable
+from sortedf.cli.objective import (
+    MaxLatencyOption,
+    ObjectiveOption,
+    P99LatencyOption,
+    WeightsOption,
+    objective_of,
+)
 from sortedf.cli.options import (
     BackfillOption,
     BoundOption,
@@ -17,7 +24,7 @@ from sortedf.cli.options import (
     SeedOption,
     TimeLimitOption,
 )
-from sortedf.cli.output import JsonOption, percent, print_json, print_table
+from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.cli.progress import shown
 from sortedf.plotting import plot_format, plot_schedule, save
@@ -47,6 +54,10 @@ def command(
         typer.Option(help="Stop when the gap is at most this: 0.02.", min=0),
     ] = None,
     jobs: JobsOption = 1,
+    objective: ObjectiveOption = "tel",
+    weights: WeightsOption = None,
+    max_latency: MaxLatencyOption = None,
+    p99_latency: P99LatencyOption = None,
     start: Annotated[
         Path | None, typer.Option(help="Schedule to search from, as -o writes it.")
     ] = None,
@@ -61,6 +72,7 @@ def command(
         plot_format(plot)
     loaded = problem.read()
     refuse_unwritable(output, plot)
+    wanted = objective_of(loaded, objective, weights, max_latency, p99_latency)
     first = None
     if start is not None:
         first = Schedule(loaded.instance, loaded.read_start(start))
@@ -76,7 +88,8 @@ def command(
             stop=_stop(rounds, target_gap),
             start=first,
             jobs=jobs,
-            on_better=_noting(show.note, loaded.instance.num_requests),
+            on_better=_noting(show.note, objective, loaded.instance.num_requests),
+            objective=wanted,
         )
     loaded.confirm(result)
     if output is not None:
@@ -85,9 +98,15 @@ def command(
     if plot is not None:
         save(plot_schedule(result.schedule, title=result.summary()), plot)
     if as_json:
-        print_json(_as_json(loaded, result))
+        print_json({**_as_json(loaded, result), "objective": objective})
     else:
-        _print(loaded, result)
+        _print(loaded, result, objective)
+    if result.over_cap:
+        note(
+            f"the cap on latency is missed by {result.over_cap:,} requests more than "
+            "may; none that keeps it was found."
+        )
+        raise typer.Exit(1)
 
 
 def _stop(rounds: int | None, target_gap: float | None) -> Stop | None:
@@ -99,14 +118,20 @@ def _stop(rounds: int | None, target_gap: float | None) -> Stop | None:
     return AnyOf(*rules) if rules else None
 
 
-def _noting(note: Callable[[str], None], n: int) -> Callable[[int, int | None], None]:
+def _noting(
+    note: Callable[[str], None], objective: str, n: int
+) -> Callable[[int, int | None], None]:
     """Return what tells people about each better schedule."""
 
-    def better(tel: int, bound: int | None) -> None:
+    def better(value: int, bound: int | None) -> None:
+        shown = f"{objective} {value:,}"
+        if objective == "tel":
+            shown = f"mean latency {value / n:,.1f} steps"
         certified = ""
         if bound is not None:
-            certified = f", at most {percent(gap(tel, bound))} above the best possible"
-        note(f"mean latency {tel / n:,.1f} steps{certified}")
+            above = percent(gap(value, bound))
+            certified = f", at most {above} above the best possible"
+        note(f"{shown}{certified}")
 
     return better
 
@@ -121,6 +146,9 @@ def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
         "total_latency": result.tel,
         "mean_latency": result.mean_latency,
         "makespan": result.schedule.makespan,
+        "max_latency": int(result.schedule.latency.max()),
+        "value": result.value,
+        "over_cap": result.over_cap,
         "peak_kv": result.schedule.peak_kv,
         "lower_bound": result.lower_bound,
         "bound_method": result.bound_method,
@@ -131,7 +159,7 @@ def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
     }
 
 
-def _print(loaded: LoadedProblem, result: Result) -> None:
+def _print(loaded: LoadedProblem, result: Result, objective: str) -> None:
     n = loaded.instance.num_requests
     placed = "" if result.backfill is None else f", backfill {result.backfill}"
     rows = [
@@ -141,9 +169,15 @@ def _print(loaded: LoadedProblem, result: Result) -> None:
         ("makespan", f"{result.schedule.makespan:,} steps"),
         ("peak KV", f"{result.schedule.peak_kv:,} tokens"),
     ]
+    if result.objective is not None:
+        rows.append(("longest latency", f"{result.schedule.latency.max():,} steps"))
+    if objective == "weighted-tel":
+        rows.append((objective, f"{result.value:,}"))
     if result.lower_bound is not None:
-        mean = result.lower_bound / n
-        rows.append(("lower bound", f"{mean:,.1f} steps mean ({result.bound_method})"))
+        least = f"{result.lower_bound:,}"
+        if objective == "tel":
+            least = f"{result.lower_bound / n:,.1f} steps mean"
+        rows.append(("lower bound", f"{least} ({result.bound_method})"))
         rows.append(("gap", percent(result.gap)))
     rows.append(("status", result.status.value))
     rows.append(("runtime", f"{result.runtime_s:.2f} s"))

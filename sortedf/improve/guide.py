@@ -89,6 +89,7 @@ def _guide_of(instance: Instance, objective: Objective, prices: Floats) -> Guide
         block=instance.engine.block_size,
         max_seqs=instance.engine.seqs_cap,
         max_tokens=instance.engine.tokens_cap,
+        by_end=objective.makespan,
     )
 
 

@@ -1,4 +1,8 @@
-"""Rounds of beam searches, wider and wider, until a rule says stop."""
+"""Rounds of beam searches, wider and wider, until a rule says stop.
+
+With few requests each round ends by annealing the best schedule, for a time in
+proportion: there the beam search leaves up to some percent.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.improve.annealing import anneal
 from sortedf.improve.beam import Beam, children_of, widest
 from sortedf.improve.guide import make_guide
 from sortedf.improve.objective import Objective
@@ -31,6 +36,12 @@ FIRST_WIDTH = 7
 
 WIDER = 2
 """Each round is this times as wide as the one before."""
+
+ANNEALED_UP_TO = 300
+"""Requests up to which rounds end by annealing; at more, wide beams gain as much."""
+
+MOVES = 200
+"""Moves of the annealing, of all windows together, for each row of the beam."""
 
 IN_TIME = 0.9
 """A round is made so narrow that it takes this share of the time that is left."""
@@ -158,33 +169,50 @@ class _Search:
         seeds = np.random.SeedSequence(seed)
         while True:
             began = self._elapsed()
-            for start in self._round(guide, width, seeds.spawn(jobs)):
-                by_id = np.empty_like(start)
-                by_id[order] = start
-                self.offer(Schedule(self.instance, by_id))
+            for start in self._search(guide, width, seeds.spawn(jobs)):
+                self._offer_ranked(start, order)
+            for start in self._anneal(guide, order, width, seeds, jobs):
+                self._offer_ranked(start, order)
             self.rounds += 1
             self._stale += 1
             if self._over():
                 return
             width = self._next_width(width, self._elapsed() - began, limit)
 
-    def _round(
+    def _offer_ranked(self, start: Ints, order: Ints) -> None:
+        by_id = np.empty_like(start)
+        by_id[order] = start
+        self.offer(Schedule(self.instance, by_id))
+
+    def _search(
         self, guide: Guide, width: int, seeds: list[np.random.SeedSequence]
     ) -> list[Ints]:
-        """Search once with every seed, side by side."""
-        numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
-        if len(numbers) == 1:
-            return [self._search_once(guide, width, numbers[0])]
-        with ThreadPoolExecutor(len(numbers)) as pool:
-            return list(
-                pool.map(lambda seed: self._search_once(guide, width, seed), numbers)
-            )
+        """Do a beam search with every seed."""
+        return _side_by_side(lambda seed: self._search_once(guide, width, seed), seeds)
+
+    def _anneal(
+        self,
+        guide: Guide,
+        order: Ints,
+        width: int,
+        seeds: np.random.SeedSequence,
+        jobs: int,
+    ) -> list[Ints]:
+        """Anneal the best schedule with every seed, if requests are few."""
+        if not 1 < len(order) <= ANNEALED_UP_TO or self._over():
+            return []
+        assert self.best is not None
+        start = self.best.start[order]
+        return _side_by_side(
+            lambda seed: anneal(guide, start, MOVES * width, seed, self._stopped),
+            seeds.spawn(jobs),
+        )
 
     def _search_once(self, guide: Guide, width: int, seed: int) -> Ints:
         beam = Beam(guide, width, seed)
         while not beam.done:
             beam.advance()
-            if self.stop(self._state()):
+            if self._stopped():
                 beam.narrow()
         return beam.starts(earliest_end=self.objective.makespan)
 
@@ -198,13 +226,28 @@ class _Search:
         return wider
 
     def _over(self) -> bool:
-        state = self._state()
-        met = self.bound is not None and state.value == self.bound
-        return met or self.stop(state)
+        met = self.bound is not None and self._state().value == self.bound
+        return met or self._stopped()
+
+    def _stopped(self) -> bool:
+        return self.stop(self._state())
 
     def _state(self) -> SearchState:
-        value = None if self.best is None else self.objective.value(self.best)
+        value = None
+        if self.best is not None and not self.objective.excess(self.best):
+            value = self.objective.value(self.best)
         return SearchState(self._elapsed(), self.rounds, self._stale, value, self.bound)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._began
+
+
+def _side_by_side(
+    search: Callable[[int], Ints], seeds: list[np.random.SeedSequence]
+) -> list[Ints]:
+    """Call with a number from every seed, in threads if there are several."""
+    numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
+    if len(numbers) == 1:
+        return [search(numbers[0])]
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        return list(pool.map(search, numbers))

@@ -39,6 +39,15 @@ UNPACED = 4
 ANSWERS = 16
 """Waiting requests whose answers are taken for those of all."""
 
+REACH = 15
+"""Most places in a list that a move of the annealing goes."""
+
+DELAYED, SWAPPED, RELOCATED = 0.1, 0.4, 0.85
+"""Shares of the moves, added up: delays, swaps, single requests; the rest: blocks."""
+
+SEEN_BEHIND = 100
+"""Requests behind a part of a list that are asked whether they are overdue."""
+
 RANDOM_FACTOR, RANDOM_MODULUS = 48271, 2**31 - 1
 """Lehmer's generator: its products fit 64 bits with and without the JIT."""
 
@@ -63,6 +72,8 @@ class Guide(NamedTuple):
         Cost of each step after the last one to complete in.
     budget, block, max_seqs, max_tokens : int
         The engine's rules.
+    by_end : bool
+        Whether the last completion is what is minimised.
 
     Notes
     -----
@@ -78,6 +89,7 @@ class Guide(NamedTuple):
     block: int
     max_seqs: int
     max_tokens: int
+    by_end: bool
 
 
 class Taste(NamedTuple):
@@ -638,3 +650,258 @@ def expand_rows(
         first[k + 1] = first[k] + started
         kept += 1
     return kept
+
+
+class Line(NamedTuple):
+    """A list placed request by request: row `k` is the state before position `k`.
+
+    Attributes
+    ----------
+    clock, running : int64 arrays, shape (m + 1,)
+        The last start, and how many run.
+    fresh, prompt_tokens : int64 arrays, shape (m + 1,)
+        How many of them started at `clock`, and their prompts' tokens.
+    cost : float64 array, shape (m + 1,)
+        Weighted completions and lateness of what has been placed.
+    end, used : int64 arrays, shape (m + 1, running)
+        As in a partial schedule of the beam search.
+    """
+
+    clock: Ints
+    running: Ints
+    fresh: Ints
+    prompt_tokens: Ints
+    cost: Floats
+    end: Ints
+    used: Ints
+
+
+@kernel
+def copy_row(source: Line, k: int, target: Line, m: int) -> None:
+    """Make row `m` of one list the same as row `k` of another one."""
+    count = source.running[k]
+    target.clock[m] = source.clock[k]
+    target.running[m] = count
+    target.fresh[m] = source.fresh[k]
+    target.prompt_tokens[m] = source.prompt_tokens[k]
+    target.cost[m] = source.cost[k]
+    target.end[m, :count] = source.end[k, :count]
+    target.used[m, :count] = source.used[k, :count]
+
+
+@kernel
+def place_next(guide: Guide, line: Line, k: int, i: int, delay: int, room: Ints) -> int:
+    """Start `i` after row `k`, fill row `k + 1`, and return the start.
+
+    It is the first step at or after the last start in which `i` fits; with a delay, the
+    first one so many steps after that, or later. Nothing starts before what is ahead of
+    it in the list, so nothing that starts later is there yet.
+    """
+    request, budget, block = guide.request, guide.budget, guide.block
+    copy_row(line, k, line, k + 1)
+    end, used, count = line.end[k + 1], line.used[k + 1], line.running[k]
+    s, o = request[i, PREFILL], request[i, DECODE]
+    t = max(line.clock[k], request[i, ARRIVAL])
+    while True:
+        count = _leave(end, used, count, t)
+        now = t == line.clock[k]
+        fresh = line.fresh[k] if now else 0
+        prompt_tokens = s + (line.prompt_tokens[k] if now else 0)
+        if count - fresh + prompt_tokens > guide.max_tokens:
+            t = t + 1 if fresh else end[0]
+            continue
+        if count >= guide.max_seqs:
+            t = end[0]
+            continue
+        _measure_room(budget, end, used, count, room)
+        wait = _wait(request, budget, block, i, t, end, used, count, room)
+        if wait:
+            # Usage rises until the next completion: `i` may have to end after it.
+            if wait == FAR:
+                wait = end[_first_above(end, count, t + o)] + 1 - o - t
+            t = min(t + wait, end[0])
+        elif delay:
+            t, delay = t + delay, 0
+        else:
+            break
+    _insert(block, s, o, t, end, used, count)
+    line.clock[k + 1] = t
+    line.running[k + 1] = count + 1
+    line.fresh[k + 1] = fresh + 1
+    line.prompt_tokens[k + 1] = prompt_tokens
+    cost = float(request[i, WEIGHT] * (t + o))
+    cost += guide.late_cost * max(t + o - request[i, DEADLINE], 0)
+    line.cost[k + 1] = line.cost[k] + cost
+    return int(t)
+
+
+@kernel
+def list_starts(
+    guide: Guide, start: Ints, order: Ints, delay: Ints, line: Line
+) -> Ints:
+    """Place a whole list in the first two rows of `line`; return the starts.
+
+    Delays that are -1 become those that lead to the given starts.
+    """
+    room = np.empty(line.end.shape[1], dtype=np.int64)
+    found = np.empty(len(order), dtype=np.int64)
+    line.clock[0] = line.running[0] = line.fresh[0] = line.prompt_tokens[0] = 0
+    line.cost[0] = 0.0
+    for k in range(len(order)):
+        i = order[k]
+        if delay[i] < 0:
+            soonest = place_next(guide, line, 0, i, 0, room)
+            delay[i] = max(start[i] - soonest, 0)
+        found[i] = place_next(guide, line, 0, i, delay[i], room)
+        copy_row(line, 1, line, 0)
+    return found
+
+
+@kernel
+def _held_after(price: Floats, t: int, end: Ints, used: Ints, count: int) -> float:
+    """Price of the KV that what runs will hold after `t`."""
+    last = len(price) - 1
+    before, total = t, 0.0
+    for k in range(count):
+        if end[k] > before:
+            low, high = min(before, last), min(end[k], last)
+            running = count - k
+            total += (used[k] - running * end[k]) * (price[high, 0] - price[low, 0])
+            total += running * (price[high, 1] - price[low, 1])
+            before = end[k]
+    return total
+
+
+@kernel
+def _value_of(
+    guide: Guide, line: Line, m: int, order: Ints, behind: int, answers: Ints
+) -> float:
+    """Rate what a list has cost up to row `m`, and what it leaves for those behind.
+
+    That is the value of a partial schedule in the beam search, less what is the same
+    for all that have started the same requests. `order[behind:]` are those behind; if
+    there are none it is the cost alone.
+    """
+    price, t = guide.price, line.clock[m]
+    end, used, count = line.end[m], line.used[m], line.running[m]
+    if behind == len(order):
+        return float(line.cost[m] + (end[count - 1] if guide.by_end else 0))
+    value = line.cost[m] + guide.budget * price[min(t, len(price) - 1), 0]
+    value += _held_after(price, t, end, used, count)
+    value += _spread(price, t, end, count, answers)
+    for k in range(behind, min(len(order), behind + SEEN_BEHIND)):
+        i = order[k]
+        if guide.request[i, DUE] < t:
+            cost = request_cost(guide.request, price, guide.late_cost, i, t)
+            value += cost - guide.least[i]
+    return float(value)
+
+
+@kernel
+def _move(order: Ints, first: int, low: int, high: int, size: int) -> None:
+    """Move the `size` entries at `low` behind those up to `high`, or the other way.
+
+    `order[first + low:first + high]` is rotated by `size` to the left, or by `-size` to
+    the right.
+    """
+    part = order[first + low : first + high].copy()
+    for k in range(len(part)):
+        order[first + low + k] = part[(k + size) % len(part)]
+
+
+@kernel
+def anneal_window(
+    guide: Guide,
+    order: Ints,
+    delay: Ints,
+    first: int,
+    line: Line,
+    trial: Line,
+    moves: int,
+    hot: float,
+    cold: float,
+    longest_delay: int,
+    seed: int,
+    least: float,
+    best_order: Ints,
+    best_delay: Ints,
+) -> float:
+    """Anneal a part of a list, `order[first:first + m]`; row 0 of `line` is before it.
+
+    A move relocates a request or a few in a row, swaps two, or changes how long one is
+    delayed; the list is then placed again from the first change on. Whatever is below
+    `least` is kept in `best_order` and `best_delay`, of shape (m,). `order` and `delay`
+    end with the last list. Returns the least value.
+    """
+    m = len(best_order)
+    room = np.empty(line.end.shape[1], dtype=np.int64)
+    answers = _answers_around(guide, order, first, m)
+    for k in range(m):
+        i = order[first + k]
+        place_next(guide, line, k, i, delay[i], room)
+    value = _value_of(guide, line, m, order, first + m, answers)
+    old = order[first : first + m].copy()
+    state = seed
+    for move in range(-1, moves):
+        low = m
+        changed, was = -1, 0
+        if move >= 0:
+            state = _next_random(state)
+            kind = state / RANDOM_MODULUS
+            state = _next_random(state)
+            p = state % m
+            state = _next_random(state)
+            q = min(max(p + state % (2 * REACH + 1) - REACH, 0), m - 1)
+            state = _next_random(state)
+            if kind < DELAYED:
+                changed = order[first + p]
+                was, low = delay[changed], p
+                share = state / RANDOM_MODULUS
+                delay[changed] = 0 if was else 1 + int(longest_delay * share**3)
+            elif p != q:
+                low, high = min(p, q), max(p, q) + 1
+                if kind < SWAPPED:
+                    i, j = order[first + p], order[first + q]
+                    order[first + p], order[first + q] = j, i
+                else:
+                    size = 1 if kind < RELOCATED else 2 + state % 3
+                    _move(order, first, low, high, size if p < q else -size)
+            if low == m:
+                continue
+            state = _next_random(state)
+            heat = hot * (cold / hot) ** (move / moves)
+            limit = value - heat * np.log(state / RANDOM_MODULUS)
+            copy_row(line, low, trial, low)
+            for k in range(low, m):
+                i = order[first + k]
+                place_next(guide, trial, k, i, delay[i], room)
+                if trial.cost[k + 1] > limit:
+                    break
+            new = np.inf
+            if trial.cost[k + 1] <= limit:
+                new = _value_of(guide, trial, m, order, first + m, answers)
+            if new > limit:
+                order[first + low : first + m] = old[low:]
+                if changed >= 0:
+                    delay[changed] = was
+                continue
+            value = new
+            old[low:] = order[first + low : first + m]
+            for k in range(low + 1, m + 1):
+                copy_row(trial, k, line, k)
+        if value < least:
+            least = value
+            best_order[:] = old
+            for k in range(m):
+                best_delay[k] = delay[old[k]]
+    return least
+
+
+@kernel
+def _answers_around(guide: Guide, order: Ints, first: int, m: int) -> Ints:
+    """Sorted answers of some requests of a part of a list, for `_spread`."""
+    answers = np.empty(ANSWERS, dtype=np.int64)
+    for k in range(ANSWERS):
+        answers[k] = guide.request[order[first + m * k // ANSWERS], DECODE]
+    answers.sort()
+    return answers

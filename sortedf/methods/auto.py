@@ -27,5 +27,6 @@ register(METHODS, "method", "auto")(
         about="the best that is found: best-list, then improve",
         guarantee="that of svf",
         cost="seconds; anytime with a limit",
+        any_objective=True,
     )
 )

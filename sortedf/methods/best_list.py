@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sortedf.arrays import exact_sum
+from sortedf.improve.objective import Objective
 from sortedf.methods.table import METHODS, RULES, Method, Outcome
 from sortedf.placement import place
 from sortedf.registry import register
@@ -30,13 +31,15 @@ def best_list(instance: Instance, options: Options) -> Outcome:
     the search ends early when nothing can be better: every request starts on arrival.
     """
     windows = WINDOWS if options.backfill is None else (options.backfill,)
+    objective = options.objective or Objective()
     best: Outcome | None = None
     least = exact_sum(instance.decode)
-    for name in portfolio(instance):
+    for name in portfolio(instance, makespan=objective.makespan):
         order = RULES[name](instance, options)
         for window in windows:
             schedule = place(instance, order, backfill=window)
-            if best is None or schedule.tel < best.schedule.tel:
+            rating = objective.rating(schedule)
+            if best is None or rating < objective.rating(best.schedule):
                 best = Outcome(schedule, name, window)
             if best.schedule.tel == least:
                 return best
@@ -46,11 +49,11 @@ def best_list(instance: Instance, options: Options) -> Outcome:
     return best
 
 
-def portfolio(instance: Instance) -> tuple[str, ...]:
-    """Names of the rules that suit an instance's size."""
-    if instance.num_requests <= GROUPS_UP_TO:
-        return PORTFOLIO
-    return (*PORTFOLIO[:-1], "quantile-greedy")
+def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:
+    """Names of the rules that suit an instance's size, and the objective."""
+    few = instance.num_requests <= GROUPS_UP_TO
+    names = PORTFOLIO if few else (*PORTFOLIO[:-1], "quantile-greedy")
+    return ("lpt", *names) if makespan else names
 
 
 register(METHODS, "method", "best-list")(
@@ -59,5 +62,6 @@ register(METHODS, "method", "best-list")(
         about="best of several rules and placements",
         guarantee="that of svf, if window 0 is tried",
         cost="as its slowest rule",
+        any_objective=True,
     )
 )

@@ -43,6 +43,7 @@ def improve_outcome(instance: Instance, start: Outcome, options: Options) -> Out
         jobs=options.jobs,
         bound=options.lower_bound,
         on_better=options.on_better,
+        objective=options.objective,
     )
     complete = not options.out_of_time()
     if not found.found:
@@ -84,8 +85,9 @@ def _checked(instance: Instance, start: Schedule) -> Schedule:
 register(METHODS, "method", "improve")(
     Method(
         search,
-        about="beam search guided by prices of memory",
+        about="beam search by prices of memory, annealing",
         guarantee="that of svf",
         cost="seconds; anytime with a limit",
+        any_objective=True,
     )
 )

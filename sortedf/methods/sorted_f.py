@@ -63,6 +63,7 @@ def register_proven(
     about: str,
     guarantee: str,
     cost: str,
+    same_as: str | None = None,
 ) -> None:
     """Enter Sorted-F with a selector that a time limit can stop into both tables.
 
@@ -80,7 +81,8 @@ def register_proven(
         return Outcome(schedule, name, window, select.complete)
 
     register(RULES, "rule", name)(rule)
-    register(METHODS, "method", name)(Method(solve, about, guarantee, cost))
+    method = Method(solve, about, guarantee, cost, same_as=same_as)
+    register(METHODS, "method", name)(method)
 
 
 register_proven(
@@ -96,6 +98,7 @@ register_proven(
     about="Sorted-F, groups by Lagrangian bounds and a search",
     guarantee=GUARANTEE,
     cost="some sorts a group; at worst O(n^2 M) a size",
+    same_as="sorted-f",
 )
 register_proven(
     "sorted-f-co-start",

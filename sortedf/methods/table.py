@@ -65,6 +65,10 @@ class Method:
     max_requests : int, optional
         Size up to which it is meant to be used; a comparison of all methods leaves it
         out above, and asking for it by name runs it anyway.
+    any_objective : bool
+        Whether it minimises what `Options.objective` says, and not TEL alone.
+    same_as : str, optional
+        Another name of the same method: a comparison of all methods has one of them.
     """
 
     solve: Solver
@@ -72,6 +76,8 @@ class Method:
     guarantee: str
     cost: str
     max_requests: int | None = None
+    any_objective: bool = False
+    same_as: str | None = None
 
 
 METHODS: dict[str, Method] = {}

@@ -98,6 +98,22 @@ TABLES = {
         [3, 4],
         [0, 0],
     ),
+    "usage as services log it": (
+        "OpenAI usage",
+        "created,model,prompt_tokens,completion_tokens\n"
+        "1764500000,x,374,44\n1764500004,x,396,109\n",
+        [374, 396],
+        [44, 109],
+        [0, 4],
+    ),
+    "usage with dates": (
+        "OpenAI usage",
+        "created,prompt_tokens,completion_tokens\n"
+        "2026-11-01T10:00:00,374,44\n2026-11-01T10:00:01.5,396,109\n",
+        [374, 396],
+        [44, 109],
+        [0, 1.5],
+    ),
     "mooncake": (
         "Mooncake",
         '{"timestamp": 27482, "input_length": 6955, "output_length": 52,'

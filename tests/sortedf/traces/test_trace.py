@@ -101,7 +101,8 @@ def test_oversize_requests_are_named_by_their_rows():
         made.to_instance(8)
     assert str(caught.value) == (
         "t.csv: 2 of 3 requests can never run with kv_budget=8: row 5 (s=9, o=1, needs "
-        "10); row 6 (s=1, o=8, needs 9); drop_oversize leaves them out."
+        "10); row 6 (s=1, o=8, needs 9); drop_oversize "
+        "(--drop-oversize) leaves them out."
     )
     assert caught.value.request_ids == (1, 2)
 

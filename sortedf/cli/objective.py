@@ -1,0 +1,96 @@
+"""The options that say what is minimised, and the file of weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sortedf.arrays import MAX_TOKENS
+from sortedf.cli.problem import LoadedProblem
+from sortedf.errors import TraceError
+from sortedf.improve.objective import Objective
+
+NAMES = ("tel", "weighted-tel", "makespan")
+
+P99 = 0.99
+"""Share of the requests that --p99-latency is about."""
+
+ObjectiveOption = Annotated[
+    str, typer.Option(help=f"What to minimise: {', '.join(NAMES)}.", metavar="NAME")
+]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="For weighted-tel: a text file with one whole number for each request of "
+        "the trace, in its order; what a step of that request's latency costs."
+    ),
+]
+MaxLatencyOption = Annotated[
+    int | None,
+    typer.Option(help="Cap on every request's latency, in steps.", metavar="STEPS"),
+]
+P99LatencyOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Cap on the latency of 99 % of the requests, in steps.", metavar="STEPS"
+    ),
+]
+
+
+def objective_of(
+    loaded: LoadedProblem,
+    name: str,
+    weights: Path | None,
+    max_latency: int | None,
+    p99_latency: int | None,
+) -> Objective | None:
+    """Put together what is asked for; None is TEL without a cap.
+
+    Raises
+    ------
+    ValueError, TraceError
+        If options contradict each other, or the weights are not as they must be.
+    """
+    if name not in NAMES:
+        raise ValueError(f"--objective {name}: choose one of {', '.join(NAMES)}.")
+    if (name == "weighted-tel") != (weights is not None):
+        raise ValueError("--objective weighted-tel and --weights FILE go together.")
+    if max_latency is not None and p99_latency is not None:
+        raise ValueError("--max-latency and --p99-latency: give one of them.")
+    for option, cap in ("--max-latency", max_latency), ("--p99-latency", p99_latency):
+        if cap is not None and not 1 <= cap <= 2**53:
+            raise ValueError(f"{option} {cap}: must be from 1 to 2**53 steps.")
+    if name == "tel" and max_latency is None and p99_latency is None:
+        return None
+    return Objective(
+        weight=None if weights is None else _weights(loaded, weights),
+        makespan=name == "makespan",
+        max_latency=p99_latency if max_latency is None else max_latency,
+        share=1.0 if p99_latency is None else P99,
+    )
+
+
+def _weights(loaded: LoadedProblem, path: Path) -> list[int]:
+    """Read the weights of the rows, and return those of the instance's requests."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"{path}: cannot be read: {error}") from error
+    rows = loaded.trace.num_requests
+    if len(lines) != rows:
+        raise TraceError(
+            f"{path} has {len(lines)} lines but {loaded.trace.name} has {rows} "
+            "requests; they must be equally many."
+        )
+    values = []
+    for line, text in enumerate(lines, start=1):
+        word = text.strip()
+        if not word.isascii() or not word.isdigit() or int(word) > MAX_TOKENS:
+            raise TraceError(
+                f"{path}, line {line}: weight {word!r} must be a whole number from 0 "
+                f"to {MAX_TOKENS}."
+            )
+        values.append(int(word))
+    return [values[row] for row in loaded.kept.tolist()]
