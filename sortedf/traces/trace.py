@@ -167,7 +167,8 @@ class Trace:
         s, o = self.prefill, self.decode
         rows = [(int(self.row[i]), int(s[i]), int(o[i])) for i in ids[:5]]
         message = oversize_message("row", rows, len(ids), len(s), budget, engine)
-        end = "none is left" if drop else "drop_oversize leaves them out"
+        way = "drop_oversize (--drop-oversize) leaves them out"
+        end = "none is left" if drop else way
         return OversizeError(f"{self._prefix}{message}; {end}.", tuple(ids.tolist()))
 
     @property

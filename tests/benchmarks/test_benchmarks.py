@@ -12,10 +12,15 @@ from benchmarks.registry import SPECS
 from online.executor.door import installed_version
 
 HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
-NEEDS_DATA = {"latency", "groups", "dual", "online", "tails", "amin"}
+NEEDS_DATA = {"latency", "groups", "dual", "lp_orders", "bound_growth"}
+NEEDS_DATA |= {"online", "tails", "amin", "rank_worth"}
+NEEDS_DATA |= {"ranking", "ranking_ablations", "ranking_cost", "ranking_size"}
+NEEDS_DATA |= {"ranking_depth"}
 STARTS_COMMANDS = {"batch", "kills"}
 """Minutes of engine starts; tests/online/executor/batch goes the same way."""
 
+NEEDS_RESULTS = {"rank_worth_trained"}
+"""Read what another benchmark wrote; test_rank_worth writes it for them."""
 
 NEEDS_VLLM = {"engine", "engine_gains", "scheduler_cost"}
 
@@ -40,6 +45,8 @@ def test_runs_and_keeps_raw_rows(name, tmp_path):
         pytest.skip(f"no real traces in {DEFAULT_DATA}; set SORTEDF_DATA")
     if name in STARTS_COMMANDS:
         pytest.skip("starts engines as commands of their own, for minutes")
+    if name in NEEDS_RESULTS:
+        pytest.skip("needs the results of another benchmark")
     assert main([name, "--quick", "--results", str(tmp_path)]) == 0
     lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     facts, *rows = map(json.loads, lines)

@@ -1,0 +1,79 @@
+"""Builds the documents: `python -m sortedf.guide.build build/docs`, or `make docs`.
+
+Pages are gathered in one folder (the guide's own, the README, the list of claims, the
+benchmarks' pages, and a reference written from the tables and docstrings), with the
+links between them turned to where they lie there. Sphinx then makes HTML of it. A
+warning, a broken link inside or a missing docstring is an error.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+
+from sortedf.guide.reference import write_reference
+
+GUIDE = Path(__file__).parent
+ROOT = GUIDE.parents[1]
+OUTSIDE = {
+    "readme.md": ROOT / "README.md",
+    "claims.md": ROOT / "proofs_checks" / "README.md",
+}
+"""Pages that lie outside the guide."""
+
+MOVED = {
+    "../../README.md": "readme.md",
+    "../../proofs_checks/README.md": "claims.md",
+    "../../benchmarks/results/": "results/",
+    "benchmarks/results/": "results/",
+    "proofs_checks/README.md": "claims.md",
+    "sortedf/guide/": "",
+}
+"""Where what a page links to lies in the gathered folder."""
+
+
+def main(target: Path) -> int:
+    """Gather, then build; return Sphinx's exit code."""
+    source = target / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    gather(source)
+    html = target / "html"
+    arguments = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(GUIDE)]
+    code: int = build_main([*arguments, str(source), str(html)])
+    if code == 0:
+        print(f"{html / 'index.html'}")
+    return code
+
+
+def gather(source: Path) -> None:
+    """Write every page into one folder."""
+    (source / "results").mkdir(parents=True)
+    shutil.copytree(GUIDE / "tutorials", source / "tutorials")
+    for page in sorted(GUIDE.glob("*.md")):
+        write(source / page.name, page.read_text(encoding="utf-8"))
+    for picture in sorted(GUIDE.glob("*.png")):
+        shutil.copy(picture, source)
+    for name, path in OUTSIDE.items():
+        write(source / name, path.read_text(encoding="utf-8"))
+    results = ROOT / "benchmarks" / "results"
+    for page in sorted(results.glob("*.md")):
+        write(source / "results" / page.name, page.read_text(encoding="utf-8"))
+    for picture in sorted(results.glob("*.png")):
+        shutil.copy(picture, source / "results")
+    write_reference(source / "reference")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page with its links turned."""
+    for there, here in MOVED.items():
+        text = text.replace(f"]({there}", f"]({here}")
+    # Sphinx knows no language called console with a prompt only on some lines.
+    path.write_text(re.sub(r"```console\n", "```text\n", text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,59 @@
+"""Sphinx's settings; see build.py."""
+
+from sphinx.application import Sphinx
+
+import sortedf
+
+project = "sortedf"
+author = "The sortedf developers"
+version = release = sortedf.__version__
+copyright = author
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+]
+myst_heading_anchors = 3
+
+# Docstrings have code between single backticks, and numpydoc's sections.
+default_role = "code"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+autosummary_generate = False
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+# Types are named as in the code; two modules each have an Outcome and a num_steps.
+suppress_warnings = ["ref.python"]
+
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Schedules for LLM serving under a KV-cache budget.",
+    "fixed_sidebar": True,
+    "page_width": "1100px",
+}
+html_show_sourcelink = False
+html_show_copyright = False
+pygments_style = "friendly"
+
+
+def setup(app: Sphinx) -> None:
+    """Take formulas in docstrings as they are laid out, before napoleon comes."""
+    app.connect("autodoc-process-docstring", _keep_formulas, priority=100)
+
+
+def _keep_formulas(
+    app: Sphinx, what: str, name: str, of: object, options: object, lines: list[str]
+) -> None:
+    """Mark what is indented by four after a blank line as a literal block."""
+    marked: list[str] = []
+    last = ""
+    for line in lines:
+        starts = marked and not marked[-1].strip() and line.startswith("    ")
+        if starts and last and not last.startswith(" "):
+            marked += ["::", ""]
+        marked.append(line)
+        last = line if line.strip() else last
+    lines[:] = marked

@@ -1,0 +1,1 @@
+"""The documents: pages, tutorials, and what they are built into."""

@@ -1,0 +1,76 @@
+"""The pages say what is there: names, links and commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import lp  # noqa: F401  registers its methods and bounds
+import online.policies  # noqa: F401  registers them
+from online.policy import POLICIES
+from sortedf.bounds import BOUNDS
+from sortedf.cli.main import exit_code
+from sortedf.methods import METHODS
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "sortedf" / "guide"
+PAGES = [ROOT / "README.md", ROOT / "proofs_checks" / "README.md", *GUIDE.glob("*.md")]
+INNER = {"plan", "list", "improve", "best-list", "exact"}
+"""Made by other commands, or parts of what is named."""
+
+
+def named(pages):
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+
+
+def links(text: str) -> list[str]:
+    """Targets of all links: inline ones, and those that are defined once."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    inline = re.findall(r"\]\(([^)]*)\)", prose)
+    return inline + re.findall(r"^\[[^]]+\]: (.*)$", prose, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", named(PAGES))
+def test_links_lead_somewhere(page):
+    """Inside, to a file that is there; outside, to something that can be asked for."""
+    for link in links(page.read_text(encoding="utf-8")):
+        parts = urlsplit(link)
+        if parts.scheme:
+            assert parts.scheme == "https", link
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link
+            assert not re.search(r"\s|[.,;]$", link), link
+        elif parts.path:
+            assert (page.parent / parts.path).exists(), f"{page}: {link}"
+
+
+@pytest.mark.parametrize("page", named(sorted(GUIDE.glob("*.md"))))
+def test_commands_run(page, tmp_path, monkeypatch, capsys):
+    """Each shell block of a page, one line after the other."""
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+        for line in block.splitlines():
+            name, *arguments = shlex.split(line)
+            assert name == "sortedf"
+            assert exit_code(arguments) == 0, capsys.readouterr().err
+
+
+def test_the_choice_names_everything():
+    """Who adds a method, a bound or a policy says when to take it."""
+    page = (GUIDE / "which.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]*)`", page))))
+    for table in (METHODS, BOUNDS, POLICIES):
+        assert set(table) - words <= INNER
+
+
+def test_readme_lists_every_policy_and_method():
+    """Its tables are complete."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = set(re.findall(r"`([^`\n]*)`", page))
+    assert set(METHODS) - code == set()
+    assert set(POLICIES) - code <= {"plan", "list"}
+    assert set(BOUNDS) - code <= {"branching"}
