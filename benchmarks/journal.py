@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -33,13 +34,10 @@ class Journal:
     def __init__(self, name: str, settings: Settings) -> None:
         self._path = None if settings.quick else unfinished(name, settings.results)
         self._rows: dict[str, Row] = {}
+        self._lock = threading.Lock()  # rows may be made side by side
         if self._path is not None and self._path.is_file():
             self._rows = _read(self._path)
             print(f"   {len(self._rows)} rows are there already", file=sys.stderr)
-
-    def __contains__(self, key: str) -> bool:
-        """Whether the row of this key is there."""
-        return key in self._rows
 
     def row(self, key: str, make: Callable[[], Row]) -> Row:
         """Return the row of this key, from the file or newly made."""
@@ -49,7 +47,7 @@ class Journal:
             seconds = time.perf_counter() - began
             print(f"   {key}: {seconds:.1f} s", file=sys.stderr, flush=True)
             if self._path is not None:
-                with self._path.open("a", encoding="utf-8") as file:
+                with self._lock, self._path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps([key, self._rows[key]]) + "\n")
         return self._rows[key]
 

@@ -6,7 +6,6 @@ Instances, seeds and time limits never change, so that releases can be compared.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache, partial
@@ -87,7 +86,7 @@ LOOSE_TOO = ("generated 80/20", "80/20")
 
 def run(settings: Settings) -> list[Row]:
     """Solve everything, and check every schedule; finished cells are kept."""
-    journal = _Shared(Journal("quality", settings))
+    journal = Journal("quality", settings)
     context = get_context("spawn")  # threads and forks do not go together
     with (
         ProcessPoolExecutor(PROCESSES, mp_context=context) as processes,
@@ -103,21 +102,6 @@ def run(settings: Settings) -> list[Row]:
 
         found = list(threads.map(measure, _cells(settings)))
     return [row for rows in found for row in rows]
-
-
-class _Shared:
-    """A journal for threads: rows are made side by side and written one by one."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._lock = threading.Lock()
-
-    def row(self, key: str, make: Callable[[], Row]) -> Row:
-        if key in self._journal:
-            return self._journal.row(key, make)
-        made = make()
-        with self._lock:
-            return self._journal.row(key, lambda: made)
 
 
 Cell = tuple[str, int, int, int]

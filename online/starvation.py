@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,16 +47,16 @@ class BoundedWait:
         soonest_s = next(iter(self._due_s.values()), math.inf)
         if soonest_s <= state.now_s:
             # More of them may be overdue before the next step.
-            decision = replace(
-                _without_evictions(decision), start=self._overdue(state), quiet_until=0
+            decision = _without_evictions(decision)._replace(
+                start=self._overdue(state), quiet_until=0
             )
         elif not self._protected.keys().isdisjoint(decision.evict):
             # Without this one the others might go for nothing.
             decision = _without_evictions(decision)
         elif soonest_s < decision.quiet_until_s and decision.quiet_until:
-            decision = replace(decision, quiet_until_s=soonest_s)
+            decision = decision._replace(quiet_until_s=soonest_s)
         if decision.wake_s is not None:
-            decision = replace(decision, wake_s=min(decision.wake_s, soonest_s))
+            decision = decision._replace(wake_s=min(decision.wake_s, soonest_s))
         return self._protected_first(state, decision)
 
     def _update(self, state: State) -> None:
@@ -104,7 +103,7 @@ class BoundedWait:
         wanted = running if decision.order is None else decision.order
         first = sorted(self._protected, key=self._protected.__getitem__)
         order = first + [i for i in wanted if i not in self._protected]
-        return replace(decision, order=None if order == running else order)
+        return decision._replace(order=None if order == running else order)
 
 
 def _without_evictions(decision: Decision) -> Decision:
@@ -114,4 +113,4 @@ def _without_evictions(decision: Decision) -> Decision:
     order = decision.order
     if order is not None:
         order = [*order, *decision.evict]
-    return replace(decision, evict=(), order=order)
+    return decision._replace(evict=(), order=order)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -81,8 +80,7 @@ class State(NamedTuple):
         return np.fromiter(self.who_waits, dtype=np.int64, count=len(self.who_waits))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class Decision(NamedTuple):
     """What is to be done in a step, in this order.
 
     Attributes

@@ -5,7 +5,7 @@ not: a request that starts later holds less in each step, so it can pay that sev
 wait a little though they need not.
 
 The smallest instance, with four requests and `M = 9`: prompts 1, 1, 2, 2 and answers
-4, 4, 2, 2. Starts 0, 1, 0, 2 have TEL 15, but no order of earliest starts gives it.
+4, 4, 2, 2. Starts 1, 2, 0, 1 have TEL 16, but no order of earliest starts gives it.
 
 Found by exhaustive search (`found/waiting.json`): none exists with two requests of
 lengths up to 8, with three up to 6, or with four of smaller lengths as listed there.

@@ -39,7 +39,7 @@ class Chooser:
             decision = self._spare.decide(state)
         else:
             decision = self._ask(self.policy, state)
-        if not _stalls(state, decision):
+        if decision.start or len(state.running) or not _stalls(state, decision):
             return decision
         logger.warning("the policy %r starts nothing.", self.policy or self._spare)
         waiting = state.waiting
@@ -66,7 +66,7 @@ def check_decision(state: State, decision: Decision) -> None:
     """Raise ValueError if a decision names requests that are not where it says."""
     start, evict, order = decision.start, decision.evict, decision.order
     if start and not (
-        all(map(state.is_waiting, start)) and len(set(start)) == len(start)
+        len(set(start)) == len(start) and all(i in state.who_waits for i in start)
     ):
         raise ValueError(f"it starts requests that do not wait, or twice: {start}.")
     if not evict and order is None:
@@ -79,6 +79,5 @@ def check_decision(state: State, decision: Decision) -> None:
 
 
 def _stalls(state: State, decision: Decision) -> bool:
-    """Whether requests wait, nothing runs and the policy leaves it at that."""
-    idle = state.num_waiting > 0 and not len(state.running)
-    return idle and not decision.start and decision.wake_s is None
+    """Whether requests wait and nothing runs, and a policy leaves it at that."""
+    return state.num_waiting > 0 and decision.wake_s is None and not decision.start

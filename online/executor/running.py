@@ -50,7 +50,7 @@ class Running:
     def ids(self) -> Ints:
         """Return the ids, as an array of its own that cannot be changed."""
         ids = self._ids[: self.count].copy()
-        ids.flags.writeable = False
+        ids.setflags(write=False)
         return ids
 
     def each_made_one(self, step: int) -> None:
@@ -88,12 +88,13 @@ class Running:
         That step is to be counted by `each_made_one`, for them as for the others.
         """
         ints = self._table.ints
+        prefill, made, had = ints[k.PREFILL], ints[k.MADE], ints[k.COMPUTED]
         for i, done in zip(ids, computed, strict=True):
-            if ints.item(k.PREFILL, i) + ints.item(k.MADE, i) != done:
+            if prefill.item(i) + made.item(i) != done:
                 return False
         self.start(ids)
         for i, done in zip(ids, computed, strict=True):
-            ints[k.COMPUTED, i] = done - 1
+            had[i] = done - 1
         return True
 
     def replace(self, ids: Sequence[int]) -> None:

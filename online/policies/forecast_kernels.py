@@ -293,6 +293,7 @@ def look_ahead(
             extra, size, shift,
         )  # fmt: skip
         count += 1
+        foreseen = min(foreseen, own_end)
         left_now -= min(left_now, own_tokens)
         started[chosen] = i
         chosen += 1

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Admission = Literal["engine", "look-ahead"]
 
+FIRST = 4
+"""Requests to look at first, where most often one or two can start."""
+
 
 class Queue(Protocol):
     """Waiting requests in some order."""
@@ -94,11 +97,10 @@ class ListPolicy:
         if until > state.step:
             return [], until
         room = first
-        while True:
-            # Most often one or two can start: look at more only when all do.
-            head = self.queue.head(room + 4)
+        while True:  # look at more only when all can start
+            head = self.queue.head(room + FIRST)
             start = look.admit(state, head, self.lengths.by_id)
-            if len(head) < room + 4 or len(start) + self.backfill < len(head):
+            if len(head) < room + FIRST or len(start) + self.backfill < len(head):
                 break
             room *= 4
         if start:
@@ -130,16 +132,21 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     The engine itself stops at the first that does not fit; nothing behind it is worth
     handing over.
     """
-    rules, requests = state.rules, state.requests
-    slots = rules.seqs_cap - len(state.running)
-    head = queue.head(min(max(slots, 0), state.free_blocks))
-    free = state.free_blocks
+    rules, requests, free = state.rules, state.requests, state.free_blocks
+    most = min(rules.seqs_cap - len(state.running), free)
+    if most <= 0:
+        return []
     prefill, made = requests.prefill, requests.made
-    for position, i in enumerate(head):
-        free -= rules.blocks(prefill.item(i) + made.item(i))
-        if free < 0:
-            return head[:position]
-    return head
+    head = queue.head(min(most, FIRST))
+    while True:
+        for position, i in enumerate(head):
+            free -= rules.blocks(prefill.item(i) + made.item(i))
+            if free < 0:
+                return head[:position]
+        if len(head) in (most, state.num_waiting):
+            return head
+        # All of them fit: there may be more.
+        free, head = state.free_blocks, queue.head(min(most, 4 * len(head)))
 
 
 def _listed(rank: Rank, admission: Admission, backfill: int) -> ListPolicy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -86,7 +85,7 @@ class MostProgressFirst:
         """Start as the list says; the least progress last."""
         decision = self._policy.decide(state)
         if decision.start:  # some of which may have come further than who runs
-            decision = replace(decision, quiet_until=0)
+            decision = decision._replace(quiet_until=0)
         if state.quiet:  # all made one token, so nobody passed anybody
             return decision
         running = state.running
@@ -94,7 +93,7 @@ class MostProgressFirst:
         ids: NDArray[np.int64] = running[order]
         if np.array_equal(ids, running):
             return decision
-        return replace(decision, order=ids.tolist())
+        return decision._replace(order=ids.tolist())
 
 
 @register_policy(

@@ -40,7 +40,7 @@ WINDOW = 60
 SETTLED = 20
 """How many of them are settled before the window moves on."""
 
-HOT, COLD = (0.1, 1.0), 0.005
+HOT, COLD = (0.3, 1.5), 0.005
 """First temperatures, drawn from this range, and the last: in mean answers, or in what
 a step costs by which all that is behind is late, if that is more.
 """

@@ -40,7 +40,7 @@ WIDER = 2
 ANNEALED_UP_TO = 300
 """Requests up to which rounds end by annealing; at more, wide beams gain as much."""
 
-MOVES = 200
+MOVES = 300
 """Moves of the annealing, of all windows together, for each row of the beam."""
 
 IN_TIME = 0.9

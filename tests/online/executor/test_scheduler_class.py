@@ -72,6 +72,7 @@ def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
         run_async=False,
         options={"policy": policy},
         max_num_batched_tokens=tokens,
+        max_num_seqs=32,
         enable_prefix_caching=True,
         num_gpu_blocks_override=41,
     )
@@ -208,7 +209,7 @@ class Failing:
 
     def decide(self, state):
         self.steps += 1
-        if self.steps <= 8:
+        if self.steps <= 3:
             return self.inner.decide(state)
         if self.raises == "an error":
             raise ZeroDivisionError("a mistake in a policy")

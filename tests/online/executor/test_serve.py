@@ -153,7 +153,11 @@ def test_a_server_answers_every_request_in_full(server):
         assert answer["choices"][0]["finish_reason"] == "length"
         assert answer["choices"][0]["text"]
     metrics = server.get("/metrics")[1].decode()
-    done = [line for line in metrics.splitlines() if "request_success_total" in line]
+    done = [
+        line
+        for line in metrics.splitlines()
+        if line.startswith("vllm:request_success_total")
+    ]
     assert sum(float(line.split()[-1]) for line in done) == REQUESTS
     assert server.stop() == 0, server.tail()
     log = server.log.read_text()
