@@ -18,7 +18,7 @@ from sortedf import Instance, bound, check, generate, solve
 
 SEEDS = (1, 2, 3)
 
-SIZES = (6, 8, 10, 12, 16, 20)
+SIZES = (6, 8, 10, 12, 16, 20, 24, 30)
 
 CASES = ((0.2, 4200), (0.5, 8192))
 """Share of documents and budget."""
