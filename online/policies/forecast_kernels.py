@@ -148,23 +148,27 @@ def _usage_at_ends(
 
 @kernel
 def _fits(
-    own_tokens: int, own_ready: int, own_end: int,
+    own_tokens: int, first: int, own_ready: int, own_end: int,
     tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
     extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
-    """How many steps later it has to be ready at least; 0 if it fits as it is."""
+    """How many steps after `first` it has to start at least; 0 if it fits as it is.
+
+    From its start on it holds its whole prompt, however long that takes.
+    """
     wait = 0
     for m in range(count):
         if end[m] > own_end:
             break
-        if end[m] < own_ready:
+        if end[m] < first:
             continue
         own = _held(own_tokens, own_ready, end[m], extra, size, shift)
         room = num_blocks - used[m]
         if own > room:
             # Later, it holds less in that step; or it starts after it.
-            least = own_tokens + end[m] - own_ready + extra - room * size
-            wait = max(wait, min(end[m] - own_ready + 1, max(least, 1)))
+            grown = max(0, end[m] - own_ready)
+            least = own_tokens + grown + extra - room * size
+            wait = max(wait, min(end[m] - first + 1, max(least, 1)))
     at_end = _held(own_tokens, own_ready, own_end, extra, size, shift)
     for m in range(count):
         if end[m] >= own_end:
@@ -187,8 +191,8 @@ def _least_wait(
     delay = 0
     for _ in range(TRIES):
         more = _fits(
-            own_tokens, 1 + delay, own_left + delay, tokens, ready, end, used, count,
-            extra, size, shift, num_blocks,
+            own_tokens, 1 + delay, 1 + delay, own_left + delay,
+            tokens, ready, end, used, count, extra, size, shift, num_blocks,
         )  # fmt: skip
         if more == 0:
             break
@@ -271,7 +275,7 @@ def look_ahead(
         elif chunked:
             own_ready = _prefill_ready(own_tokens - left_now, 2, cap, end, count)
             fits = _fits(
-                own_tokens, own_ready, own_ready + own_left - 1,
+                own_tokens, 1, own_ready, own_ready + own_left - 1,
                 tokens, ready, end, used, count, extra, size, shift, num_blocks,
             ) == 0  # fmt: skip
             # Otherwise ask again: how long its prefill takes may change.

@@ -41,6 +41,20 @@ def test_nothing_is_preempted_with_true_lengths(name, options, case):
     assert done.preemptions == done.evictions == 0
 
 
+@pytest.mark.parametrize("name", ["svf", "mc-sf", "sorted-f-online", "sorted-f-amin"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_is_preempted_where_prompts_take_many_steps(name, seed):
+    """Hundreds of requests, long prompts in small steps, a full cache."""
+    rng = np.random.default_rng(seed)
+    n = 250
+    long = rng.random(n) < 0.2
+    prefill = np.where(long, rng.integers(100, 400, n), rng.integers(1, 30, n))
+    decode = np.where(long, rng.integers(10, 60, n), rng.integers(1, 120, n))
+    instance = Instance(prefill, decode, 4096)
+    rules = StepRules(4096, 32, max_num_seqs=96, max_batched_tokens=96)
+    assert run(instance, rules, name).preemptions == 0
+
+
 @pytest.mark.parametrize("tokens", [None, 64, 7])
 @pytest.mark.parametrize("size", [1, 16, 32])
 def test_the_fifth_of_five_long_requests_waits(size, tokens):
