@@ -14,6 +14,7 @@ from benchmarks import (
     batch_kills,
     bound_check,
     bound_growth,
+    certified,
     dual_bound,
     engine,
     exact_rivals,
@@ -49,13 +50,12 @@ from sortedf.plotting import save
 from sortedf.plotting.canvas import settle
 
 MODULES = (
-    latency, quality, optima, exact_rivals, group_quality, dual_bound, lp_orders,
-    strengthening,
-    bound_check, bound_growth, speed, fuzz, engine, scheduler_cost, online_load,
-    online_tails,
-    online_amin, simulator_speed, batch, batch_kills, rank_worth, rank_worth_trained,
-    ranking, ranking_ablations, ranking_cost, ranking_depth,
-    ranking_size,
+    latency, certified, quality, optima, exact_rivals, group_quality, dual_bound,
+    lp_orders, strengthening, bound_check, bound_growth, speed, fuzz,
+    engine, scheduler_cost, batch, batch_kills,
+    online_load, online_tails, online_amin, simulator_speed,
+    ranking, ranking_ablations, ranking_cost, ranking_depth, ranking_size,
+    rank_worth, rank_worth_trained,
     papers,
 )  # fmt: skip
 """Imported for their specs."""
