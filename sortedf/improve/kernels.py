@@ -42,8 +42,16 @@ ANSWERS = 16
 REACH = 15
 """Most places in a list that a move of the annealing goes."""
 
-DELAYED, SWAPPED, RELOCATED = 0.1, 0.4, 0.85
-"""Shares of the moves, added up: delays, swaps, single requests; the rest: blocks."""
+DELAYED, SWAPPED, RELOCATED, BLOCKS = 0.1, 0.4, 0.8, 0.95
+"""Shares of the moves, added up: delays, swaps, single requests, blocks; the rest:
+ruin and recreate.
+"""
+
+RUINED = 10
+"""Most requests that are taken out and put back together."""
+
+BLINK = 0.2
+"""Probability with which a request is not looked at when a place is filled again."""
 
 SEEN_BEHIND = 100
 """Requests behind a part of a list that are asked whether they are overdue."""
@@ -810,6 +818,43 @@ def _move(order: Ints, first: int, low: int, high: int, size: int) -> None:
 
 
 @kernel
+def _recreate(
+    guide: Guide,
+    order: Ints,
+    delay: Ints,
+    first: int,
+    low: int,
+    high: int,
+    trial: Line,
+    room: Ints,
+    state: int,
+) -> int:
+    """Take requests out of a list and put them back, whoever can start soonest first.
+
+    Those are `order[first + low:first + high]` (modified in place). Of those that can
+    start equally soon it is the one that the search prefers; now and then one is not
+    looked at. Row `low` of `trial` is the state before. Returns the random state.
+    """
+    for k in range(low, high):
+        best = k
+        soonest = FAR
+        for c in range(k, high):
+            state = _next_random(state)
+            if state < BLINK * RANDOM_MODULUS:
+                continue
+            i = order[first + c]
+            t = place_next(guide, trial, k, i, delay[i], room)
+            if t < soonest or (t == soonest and i < order[first + best]):
+                soonest, best = t, c
+        i = order[first + best]
+        for c in range(best, k, -1):
+            order[first + c] = order[first + c - 1]
+        order[first + k] = i
+        place_next(guide, trial, k, i, delay[i], room)
+    return state
+
+
+@kernel
 def anneal_window(
     guide: Guide,
     order: Ints,
@@ -828,10 +873,11 @@ def anneal_window(
 ) -> float:
     """Anneal a part of a list, `order[first:first + m]`; row 0 of `line` is before it.
 
-    A move relocates a request or a few in a row, swaps two, or changes how long one is
-    delayed; the list is then placed again from the first change on. Whatever is below
-    `least` is kept in `best_order` and `best_delay`, of shape (m,). `order` and `delay`
-    end with the last list. Returns the least value.
+    A move relocates a request or a few in a row, swaps two, takes some out and puts
+    them back, or changes how long one is delayed; the list is then placed again from
+    the first change on. Whatever is below `least` is kept in `best_order` and
+    `best_delay`, of shape (m,). `order` and `delay` end with the last list. Returns the
+    least value.
     """
     m = len(best_order)
     room = np.empty(line.end.shape[1], dtype=np.int64)
@@ -863,9 +909,15 @@ def anneal_window(
                 if kind < SWAPPED:
                     i, j = order[first + p], order[first + q]
                     order[first + p], order[first + q] = j, i
-                else:
+                elif kind < BLOCKS:
                     size = 1 if kind < RELOCATED else 2 + state % 3
                     _move(order, first, low, high, size if p < q else -size)
+                else:
+                    high = min(low + 3 + state % (RUINED - 2), m)
+                    copy_row(line, low, trial, low)
+                    state = _recreate(
+                        guide, order, delay, first, low, high, trial, room, state
+                    )
             if low == m:
                 continue
             state = _next_random(state)

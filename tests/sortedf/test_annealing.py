@@ -16,11 +16,15 @@ from sortedf.improve.beam import most_running
 from sortedf.improve.guide import make_guide
 from sortedf.improve.kernels import (
     ARRIVAL,
+    BLINK,
     DEADLINE,
     DECODE,
+    RANDOM_MODULUS,
     WEIGHT,
     Guide,
     _move,
+    _next_random,
+    _recreate,
     anneal_window,
     list_starts,
     place_next,
@@ -118,6 +122,47 @@ def test_a_block_is_moved_and_nothing_else(items, data):
     assert moved.tolist() == (
         items[:low] + items[cut:high] + items[low:cut] + items[high:]
     )
+
+
+@pytest.mark.kernel
+@settings(max_examples=40)
+@given(instances(max_requests=8), st.integers(1, RANDOM_MODULUS - 1), st.integers(0, 4))
+def test_a_ruined_stretch_is_filled_by_who_can_start_soonest(instance, seed, low):
+    """As the twin fills it, who places each list from scratch to see."""
+    guide, _ = make_guide(instance, TEL)
+    n = instance.num_requests
+    low = min(low, n - 1)
+    delay = np.zeros(n, dtype=np.int64)
+    line = _line(n, most_running(guide))
+    room = np.empty(most_running(guide), dtype=np.int64)
+    _clear(line)
+    for i in range(low):
+        place_next(guide, line, i, i, 0, room)
+    order = np.arange(n)
+    state = _recreate(guide, order, delay, 0, low, n, line, room, seed)
+    assert (order.tolist(), state) == naive_filled(guide, n, low, seed)
+
+
+def naive_filled(guide: Guide, n: int, low: int, state: int) -> tuple[list[int], int]:
+    """Try every request that is left, one list after the other."""
+    filled, left = list(range(low)), list(range(low, n))
+    while left:
+        tried = []
+        for i in left:
+            state = _next_random(state)
+            if state >= BLINK * RANDOM_MODULUS:
+                tried.append((last_start(guide, [*filled, i]), i))
+        chosen = min(tried)[1] if tried else left[0]
+        filled.append(chosen)
+        left.remove(chosen)
+    return filled, state
+
+
+def last_start(guide: Guide, order: list[int]) -> int:
+    line = _line(len(order), most_running(guide))
+    room = np.empty(most_running(guide), dtype=np.int64)
+    _clear(line)
+    return [place_next(guide, line, k, i, 0, room) for k, i in enumerate(order)][-1]
 
 
 @settings(max_examples=25)
