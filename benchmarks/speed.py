@@ -113,7 +113,7 @@ def _processes(settings: Settings) -> list[Row]:
             _process("python -c 'import sortedf'", 0.6, ["-c", "import sortedf"]),
             _process(
                 "sortedf solve, n = 2,000, whole process",
-                4.0,
+                3.0,
                 ["-m", "sortedf", "solve", str(few), *budget],
             ),
             _memory(
