@@ -71,6 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--list", action="store_true", help="say what there is, and how long each took"
     )
+    parser.add_argument(
+        "--pages", action="store_true", help="lay out pages of kept rows again"
+    )
     parser.add_argument("--data", type=Path, default=Path(DEFAULT_DATA))
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args(arguments)
@@ -83,6 +86,11 @@ def main(arguments: list[str] | None = None) -> int:
         _list(names, options.results)
         return 0
     settings = Settings(options.quick, options.data, options.results)
+    if options.pages:
+        kept = [name for name in names if (options.results / f"{name}.jsonl").is_file()]
+        for name in kept:
+            _keep(name, SPECS[name], *kept_rows(name, options.results), settings)
+        return 0 if kept else 1
     options.results.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     done = sum(_run(name, SPECS[name], settings) for name in names)
@@ -95,11 +103,9 @@ def _list(names: list[str], results: Path) -> None:
     """Print each benchmark with the seconds of the run whose page is kept."""
     known = 0.0
     for name in names:
-        path = results / f"{name}.jsonl"
         seconds = "not run yet"
-        if path.is_file():
-            with path.open(encoding="utf-8") as file:
-                took = json.loads(file.readline())["benchmark_s"]
+        if (results / f"{name}.jsonl").is_file():
+            took = kept_rows(name, results)[0]["benchmark_s"]
             known += took
             seconds = f"{took:,.0f} s"
         print(f"{name:18} {seconds:>12}  {SPECS[name].title}")
@@ -119,11 +125,26 @@ def _run(name: str, spec: Spec, settings: Settings) -> bool:
     results = settings.results
     lines = [f"{json.dumps(row)}\n" for row in (facts, *rows)]
     _write(results / f"{name}.jsonl", "".join(lines))
-    plots = _plot(name, spec, rows, results)
-    _write(results / f"{name}.md", _page(name, spec, facts, rows, settings, plots))
+    _keep(name, spec, facts, rows, settings)
     unfinished(name, results).unlink(missing_ok=True)
     print(f"   {facts['benchmark_s']} s", file=sys.stderr)
     return True
+
+
+def kept_rows(name: str, results: Path) -> tuple[Row, list[Row]]:
+    """Return what the kept rows depend on, and the rows."""
+    with (results / f"{name}.jsonl").open(encoding="utf-8") as file:
+        facts, *rows = map(json.loads, file)
+    return facts, rows
+
+
+def _keep(
+    name: str, spec: Spec, facts: Row, rows: list[Row], settings: Settings
+) -> None:
+    """Draw a benchmark's pictures and write its page."""
+    plots = _plot(name, spec, rows, settings.results)
+    text = lay_out(name, spec, facts, rows, plots, quick=settings.quick)
+    _write(settings.results / f"{name}.md", text)
 
 
 def _plot(name: str, spec: Spec, rows: list[Row], results: Path) -> list[str]:
@@ -141,17 +162,13 @@ def _plot(name: str, spec: Spec, rows: list[Row], results: Path) -> list[str]:
     return [f"{name}_{key}.png" for key in figures]
 
 
-def _page(
-    name: str,
-    spec: Spec,
-    facts: Row,
-    rows: list[Row],
-    settings: Settings,
-    plots: list[str],
+def lay_out(
+    name: str, spec: Spec, facts: Row, rows: list[Row], plots: list[str], *, quick: bool
 ) -> str:
-    quick = " --quick" if settings.quick else ""
-    lines = [f"# {spec.title}", f"`python -m benchmarks {name}{quick}`"]
-    if settings.quick:
+    """Lay out a benchmark's page in Markdown."""
+    dry = " --quick" if quick else ""
+    lines = [f"# {spec.title}", f"`python -m benchmarks {name}{dry}`"]
+    if quick:
         lines.append("A dry run at tiny sizes: these figures mean nothing.")
     lines.append(spec.page(rows))
     lines += [f"![{plot}]({plot})" for plot in plots]
