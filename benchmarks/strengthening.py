@@ -38,7 +38,7 @@ SMALL = (
 LONGEST_ANSWER = 600
 """Tokens at which answers are cut in small instances, as in a capped service."""
 
-SMALL_LIMIT_S = 60.0
+SMALL_LIMIT_S = 240.0
 """Seconds for branching."""
 
 TRANSLATIONS = "bwb_translation_4k"

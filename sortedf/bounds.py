@@ -72,7 +72,7 @@ Up to there it takes about a second and lifts the fluid bound by 1 to 30 %; at 2
 requests of a real mix it is 0.15 %.
 """
 
-BRANCH_UP_TO = 24
+BRANCH_UP_TO = 40
 """Requests up to which "auto" branches, which often closes the gap within a second."""
 
 CLIMB_TIME_LIMIT_S = 10.0
@@ -157,7 +157,7 @@ def _quick_bounds(
     if time_limit is None and instance.num_requests > CLIMB_UP_TO:
         names.remove("fluid-dff")
     if instance.num_requests <= BRANCH_UP_TO and not certified:
-        names[0] = "branching"
+        names.insert(1, "branching")
     return [name for name in names if name in BOUNDS]
 
 

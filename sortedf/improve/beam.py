@@ -99,6 +99,11 @@ class Beam:
         return not self._rows.num_waiting[: self._num_rows].any()
 
     @property
+    def share_left(self) -> float:
+        """Which part of the levels is still to be done."""
+        return 1 - self._level / len(self._levels)
+
+    @property
     def cost(self) -> float:
         """What the best schedule has lost against the prices: see `sortedf.improve`."""
         return float(self._rows.cost[: self._num_rows].min())

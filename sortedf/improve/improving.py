@@ -143,6 +143,7 @@ class _Search:
     rounds: int = 0
     history: list[tuple[float, int]] = field(default_factory=list)
     _stale: int = 0
+    _row_s: float = 0.0  # what a beam of width 1 takes, by the round before
     _began: float = field(default_factory=time.perf_counter)
 
     def offer(self, schedule: Schedule) -> None:
@@ -178,6 +179,8 @@ class _Search:
             if self._over():
                 return
             width = self._next_width(width, self._elapsed() - began, limit)
+            if width == 0:
+                return
 
     def _offer_ranked(self, start: Ints, order: Ints) -> None:
         by_id = np.empty_like(start)
@@ -212,16 +215,17 @@ class _Search:
         beam = Beam(guide, width, seed)
         while not beam.done:
             beam.advance()
-            if self._stopped():
+            rest_s = self._row_s * beam.share_left
+            if self._stopped() or self.stop.seconds_left(self._state()) < rest_s:
                 beam.narrow()
         return beam.starts(earliest_end=self.objective.makespan)
 
     def _next_width(self, width: int, took_s: float, limit: int) -> int:
-        """Return the next width: wider, but done before the time is over."""
+        """Return the next width: wider, but done before the time is over; or 0."""
         left = self.stop.seconds_left(self._state()) * IN_TIME
         wider = min(width * WIDER, limit)
-        a_row_took_s = took_s / (width * children_of(width))
-        while wider > 1 and wider * children_of(wider) * a_row_took_s > left:
+        self._row_s = took_s / (width * children_of(width))
+        while wider and wider * children_of(wider) * self._row_s > left:
             wider -= 1
         return wider
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lp.branching import Search
+from lp.branching import Node, Search
 from lp.prices import Prices
-from lp.window_ascent import Problem, climb_windows, soft_minima
+from lp.window_ascent import Problem, Spread, climb_windows, soft_minima
 from lp.windows import (
     Windows,
     tighten,
@@ -218,7 +218,7 @@ def test_the_climb_is_an_ascent():
 
 def test_large_instances_get_the_dual_bound():
     """With its certificate."""
-    instance, _ = generate("mix", 60, seed=1).to_instance(16492)
+    instance, _ = generate("mix", 120, seed=1).to_instance(16492)
     found = bound(instance, "branching")
     assert found.certificate is not None
     assert found.value == bound(instance, "dual").value
@@ -267,3 +267,24 @@ def test_windows_without_a_schedule_are_left_out():
     explode = np.full(6, 1e12)
     better, _ = search._ascend(windows, explode)
     assert better.max() <= 18
+
+
+def test_early_requests_are_split_first():
+    """Of two that spread alike, the one that starts sooner.
+
+    Splitting late ones first left the bound where it was: others took their place, and
+    24 mixed requests kept half of their gap for a minute that are now proven optimal
+    in ten seconds.
+    """
+    instance = Instance([50, 50], [100, 100], 200)
+    search = Search(instance, 400, Options())
+    tree = windows_below(instance, 400)
+    spread = Spread(np.array([80.0, 20.0]), np.array([900.0, 900.0]))
+    node = Node(0.0, 0, tree, np.zeros(300, dtype=np.float32), spread)
+    parts = []
+    search._nodes = lambda halves, *_: parts.extend(halves)  # type: ignore[method-assign]
+    search._split(node)
+    early, late = parts
+    assert (early.first == tree.first).all()
+    assert early.last.tolist() == [tree.last[0], 20 + 9]
+    assert late.first.tolist() == [tree.first[0], 20 + 9 + 1]

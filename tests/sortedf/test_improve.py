@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, Schedule, check, place, solve
 from sortedf.improve import Objective, improve, trail
-from sortedf.improve.beam import Beam
+from sortedf.improve.beam import Beam, children_of
 from sortedf.improve.guide import make_guide
 from sortedf.improve.kernels import (
     ARRIVAL,
@@ -230,6 +230,32 @@ def test_rounds_get_narrower_when_time_is_short(monkeypatch):
     improve(mixed(301, 6), TimeLimit(1.0))
     assert max(widths) <= 1000
     assert widths[-1] < 2 * max(widths[:-1])
+
+
+def test_large_searches_end_in_time(monkeypatch):
+    """A beam that time would cut off is narrowed early enough to be done in time.
+
+    With 100,000 requests even a beam of width 1 takes seconds: searches went on for up
+    to 10 seconds after a limit of 120, to finish what could no longer be any good.
+    """
+    now_s = [0.0]
+
+    class Slow(Beam):
+        def advance(self) -> None:
+            now_s[0] += self._width * children_of(self._width)
+            super().advance()
+
+    improving = "sortedf.improve.improving"
+    monkeypatch.setattr(f"{improving}.Beam", Slow)
+    monkeypatch.setattr(f"{improving}._Search._elapsed", lambda _: now_s[0])
+    instance = mixed(301, 6)
+    improve(instance, Rounds(1))
+    first_s = now_s[0]
+    for share in np.linspace(1, 8, 40):
+        now_s[0] = 0.0
+        found = improve(instance, TimeLimit(share * first_s))
+        assert now_s[0] <= share * first_s
+        assert found.rounds > 1 or share < 3
 
 
 def test_search_ends_where_the_bound_is_met_or_nothing_is_gained():
