@@ -18,9 +18,9 @@ from sortedf import Instance, bound, check, generate, solve
 
 SEEDS = (1, 2, 3)
 
-SIZES = (6, 8, 10, 12, 16, 20, 24, 30)
+SIZES = (6, 8, 10, 12, 16, 20, 24, 30, 40, 50, 60)
 
-CASES = ((0.2, 4200), (0.5, 8192))
+CASES = ((0.2, 4200), (0.5, 8192), (0.2, 16_492))
 """Share of documents and budget."""
 
 LONGEST_ANSWER = 600
