@@ -44,7 +44,7 @@ def run(settings: Settings) -> list[Row]:
         for n in SIZES[: settings.pick(len(SIZES), 1)]:
             here = []
             for seed in SEEDS[: settings.pick(len(SEEDS), 1)]:
-                key = f"n = {n}, {share:.0%} documents, seed {seed}"
+                key = f"n = {n}, {share:.0%} documents, M = {budget}, seed {seed}"
                 make = partial(_row, n, share, budget, seed, settings.pick(60, 1))
                 here.append(journal.row(key, make))
             rows += here
@@ -78,12 +78,14 @@ def _row(n: int, share: float, budget: int, seed: int, seconds: int) -> Row:
 
 def page(rows: list[Row]) -> str:
     """Lay out what is proven by size, and the gap in two parts where it is."""
-    table = []
+    table, largest = [], []
     for share, budget in dict.fromkeys((r["share"], r["kv_budget"]) for r in rows):
-        for n in dict.fromkeys(row["n"] for row in rows):
-            here = [r for r in rows if (r["share"], r["n"]) == (share, n)]
-            if here:
-                table.append([f"{share:.0%}, M = {budget:,}", f"{n}", *_cells(here)])
+        case = f"{share:.0%}, M = {budget:,}"
+        own = [r for r in rows if (r["share"], r["kv_budget"]) == (share, budget)]
+        for n in dict.fromkeys(row["n"] for row in own):
+            here = [row for row in own if row["n"] == n]
+            table.append([case, f"{n}", *_cells(here)])
+        largest.append(f"{case}: n = {_largest(own)}")
     text = (
         f"Generated mixes, answers cut at {LONGEST_ANSWER} tokens. `auto` searched for "
         f"{SEARCH_S:g} s, then `branching` had {PROOF_S:g} s to prove that nothing is "
@@ -92,11 +94,6 @@ def page(rows: list[Row]) -> str:
         "optimum are what the schedules leave. A mix ends with the first size at which "
         f"{UNPROVEN} seeds or more have no proof."
     )
-    largest = [
-        f"{share:.0%} documents: n = {n}"
-        for share in dict.fromkeys(row["share"] for row in rows)
-        for n in [_largest([row for row in rows if row["share"] == share])]
-    ]
     columns = ["documents", "n", "proven", "seconds", "optimum / dual"]
     columns += ["optimum / best bound", "auto / optimum", "svf 20 / optimum"]
     proven = f"Largest size with every seed proven: {'; '.join(largest)}."
