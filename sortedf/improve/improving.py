@@ -18,6 +18,7 @@ from sortedf.improve.annealing import anneal
 from sortedf.improve.beam import Beam, children_of, widest
 from sortedf.improve.guide import make_guide
 from sortedf.improve.objective import Objective
+from sortedf.improve.pace import Pace
 from sortedf.schedule import Schedule
 from sortedf.stop import SearchState, Stop
 
@@ -143,7 +144,7 @@ class _Search:
     rounds: int = 0
     history: list[tuple[float, int]] = field(default_factory=list)
     _stale: int = 0
-    _row_s: float = 0.0  # what a beam of width 1 takes, by the round before
+    _pace: Pace = field(default_factory=Pace)
     _began: float = field(default_factory=time.perf_counter)
 
     def offer(self, schedule: Schedule) -> None:
@@ -215,7 +216,7 @@ class _Search:
         beam = Beam(guide, width, seed)
         while not beam.done:
             beam.advance()
-            rest_s = self._row_s * beam.share_left
+            rest_s = self._pace.seconds(children_of(1)) * beam.share_left
             if self._stopped() or self.stop.seconds_left(self._state()) < rest_s:
                 beam.narrow()
         return beam.starts(earliest_end=self.objective.makespan)
@@ -224,8 +225,8 @@ class _Search:
         """Return the next width: wider, but done before the time is over; or 0."""
         left = self.stop.seconds_left(self._state()) * IN_TIME
         wider = min(width * WIDER, limit)
-        self._row_s = took_s / (width * children_of(width))
-        while wider and wider * children_of(wider) * self._row_s > left:
+        self._pace.learn(width * children_of(width), took_s)
+        while wider and self._pace.seconds(wider * children_of(wider)) > left:
             wider -= 1
         return wider
 
