@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIZES = (20, 40, 80, 120)
 BUDGETS = (12_000, 16_492, 24_000, 32_000)
 SEEDS = (1, 2)
-LARGE = ((2000, 2.0), (12_000, 20.0), (100_000, 120.0))
+LARGE = ((2000, 2.0), (12_000, 18.0), (100_000, 120.0))
 """Requests, and the seconds that the dual bound is given."""
 
 LP_LIMIT_S = 10.0
