@@ -130,10 +130,12 @@ def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     climbed = climb(instance, options.with_share_of_time(0.2)).certificate
     certificate = or_answers(instance, climbed)
     root = Proof(certificate.bound, certificate)
-    known = search(instance, replace(options, stop=Rounds(FIRST_ROUNDS)))
+    few = 0 < instance.num_requests <= BRANCHED_UP_TO
+    rounds = Rounds(FIRST_ROUNDS if few else 0)
+    known = search(instance, replace(options, stop=rounds))
     tel = known.schedule.tel
-    if not 0 < instance.num_requests <= BRANCHED_UP_TO or tel == root.value:
-        return root, known
+    if not few or tel == root.value:
+        return replace(root, schedule=known.schedule), known
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     # Room behind: with windows that force requests to be late, later steps have prices.
     makespan = known.schedule.makespan
@@ -142,7 +144,8 @@ def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     value = tree.run(np.concatenate([prices, np.zeros(room)]))
     if tree.schedule is not None:
         known = Outcome(tree.schedule, "branching", None)
-    return root if value <= root.value else Proof(value), known
+    proof = root if value <= root.value else Proof(value)
+    return replace(proof, schedule=known.schedule), known
 
 
 @dataclass(order=True, slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sortedf.certificate import AnyCertificate
     from sortedf.instance import Instance
+    from sortedf.schedule import Schedule
 
 SCALE = 2**40
 """Fixed-point scale of one request's share; each is rounded down once."""
@@ -36,10 +37,13 @@ class Proof:
         The lower bound, in steps.
     certificate : AnyCertificate, optional
         What anybody can check it by, where the method has that.
+    schedule : Schedule, optional
+        The best one that was seen on the way, where the method looks for some.
     """
 
     value: int
     certificate: AnyCertificate | None = None
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,18 @@ class Bound:
     runtime_s : float
     certificate : AnyCertificate, optional
         See `sortedf.certificate`.
+    schedule : Schedule, optional
+        The best one that was seen on the way, where one was looked for.
+    found_by : str, optional
+        Name of the bound that saw it.
     """
 
     value: int
     method: str
     runtime_s: float
     certificate: AnyCertificate | None = None
+    schedule: Schedule | None = None
+    found_by: str | None = None
 
 
 BOUNDS: dict[str, Callable[[Instance, Options], Proof]] = {}
@@ -139,7 +149,9 @@ def bound(
     ]
     proof, name = max(proofs, key=lambda pair: pair[0].value)
     runtime_s = time.perf_counter() - began
-    return Bound(proof.value, name, runtime_s, proof.certificate)
+    seen = [(p.schedule, by) for p, by in proofs if p.schedule is not None]
+    best = min(seen, key=lambda pair: pair[0].tel, default=(None, None))
+    return Bound(proof.value, name, runtime_s, proof.certificate, *best)
 
 
 def _quick_bounds(

@@ -14,12 +14,14 @@ from sortedf import (
     bound,
     check,
     compare,
+    generate,
     methods_for,
     place,
     solve,
 )
 from sortedf.methods import RULES
 from sortedf.options import Options
+from sortedf.stop import Rounds
 from tests import naive
 from tests.strategies import engines, instances
 
@@ -196,3 +198,16 @@ def test_summary_is_one_line_with_the_gap():
     text = solve(mixed(30, 0), "svf").summary()
     assert text.startswith("svf: mean latency ")
     assert "above the best possible" in text
+
+
+def test_auto_takes_a_better_schedule_that_the_bound_saw():
+    """Branch and bound finds schedules as well, and they are not thrown away."""
+    trace = generate("mix", 16, long_share=0.5, seed=0)
+    instance = Instance(trace.prefill, np.minimum(trace.decode, 600), 8192)
+    listed = solve(instance, "best-list", bound="none")
+    found = solve(instance, stop=Rounds(0))
+    assert found.tel < listed.tel
+    assert found.found_by == "branching"
+    assert check(instance, found.schedule).feasible
+    assert solve(instance, "best-list").found_by == listed.found_by
+    assert solve(instance, backfill=0).backfill == 0
