@@ -61,6 +61,9 @@ CHOICES: tuple[tuple[str, int | None, int | None], ...] = (
 run: above, it takes minutes, and the cell stays empty.
 """
 
+COLOURS = 10
+"""Colours that matplotlib goes through; later lines are dashed."""
+
 RELEASES: tuple[tuple[str, dict[int, float]], ...] = ()
 """Ratios of `auto` in earlier releases, medians by n: add a row with each release."""
 
@@ -256,27 +259,30 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
     over_time = new_figure("Certified gap of auto over time, 80/20")
     axes = over_time.subplots()
     sizes = sorted({row["n"] for row in rows})
-    for n in sizes[-2:]:
-        for row in rows:
-            if (row["n"], row["method"]) == (n, "auto") and "80/20" in row["instances"]:
+    mixes = dict.fromkeys(r["instances"] for r in rows if "80/20" in r["instances"])
+    for n, line in zip(sizes[-2:], ("--", "-"), strict=False):
+        for k, mix in enumerate(mixes):
+            own = [r for r in rows if (r["n"], r["instances"]) == (n, mix)]
+            for row in [row for row in own if row["method"] == "auto"]:
                 seconds = [point[0] for point in row["history"]]
                 gaps = [100 * (point[1] - 1) for point in row["history"]]
-                label = f"{row['instances']}, n = {n:,}" if row["seed"] == 1 else None
-                axes.step(seconds, gaps, where="post", label=label)
+                label = f"{mix}, n = {n:,}" if row["seed"] == SEEDS[0] else None
+                axes.step(seconds, gaps, line, where="post", color=f"C{k}", label=label)
     axes.set(xlabel="seconds", ylabel="gap in %", xscale="log")
     axes.legend()
     tidy(axes)
     by_size = new_figure("Certified gap by number of requests, all instances")
     axes = by_size.subplots()
-    for method in dict.fromkeys(row["method"] for row in rows):
+    for k, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
         known = [n for n in sizes if _has(rows, n, method)]
         gaps = [
             100 * (_ratio([row for row in rows if row["n"] == n], method) - 1)
             for n in known
         ]
-        axes.plot(known, gaps, marker="o", label=method)
-    axes.set(xlabel="requests", ylabel="gap in %", xscale="log", yscale="symlog")
-    axes.legend()
+        line = "-" if k < COLOURS else "--"
+        axes.plot(known, gaps, f"o{line}", color=f"C{k % COLOURS}", label=method)
+    axes.set(xlabel="requests", ylabel="gap in %", xscale="log", yscale="log")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     tidy(axes)
     return {"time": over_time, "size": by_size}
 
