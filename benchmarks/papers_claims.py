@@ -137,11 +137,14 @@ def _gap_to_lp(rows: list[Row]) -> Found | None:
 
 
 def _certified(rows: list[Row]) -> Found | None:
-    """Gap of the best method at n = 2,000, certified."""
-    ratios = [row["ratio"] for row in only(rows, method="auto", mix="80/20")]
-    if not ratios:
-        return None
-    return Found(f"{median(ratios):.3f} at n = {rows[0]['n']:,}", YES)
+    """Certified ratios on traces, by size and budget."""
+    own = only(rows, source="traces")
+    parts = []
+    for n, budget in dict.fromkeys((row["n"], row["kv_budget"]) for row in own):
+        here = only(own, n=n, kv_budget=budget)
+        ratio = median(row["auto"] / row["lower_bound"] for row in here)
+        parts.append(f"n = {n:,}, M = {budget:,}: {ratio:.3f}")
+    return Found("; ".join(parts), YES) if parts else None
 
 
 def _exact_groups(rows: list[Row]) -> Found | None:
@@ -418,8 +421,8 @@ HEADLINES: tuple[Headline, ...] = (
         "where few requests run at once much of the rest is the relaxation's own.",
     ),
     Headline(
-        "Sorted-F", "best schedule / proven bound, n = 2,000", "not reported",
-        "latency", _certified,
+        "Sorted-F", "best schedule / proven bound at full scale", "not reported",
+        "certified", _certified,
         "the paper's bound stops where its solver does; ours is evaluated exactly at "
         "every size.",
     ),

@@ -100,3 +100,22 @@ def test_the_first_line_is_no_row(tmp_path):
     write(tmp_path, "x", [{"seed": 1}])
     assert read_rows(tmp_path / "x.jsonl") == [{"seed": 1}]
     assert read_rows(tmp_path / "none.jsonl") == []
+
+
+def test_certified_ratios_are_those_of_traces(settings):
+    """Medians of the seeds, a part for each size and budget."""
+    sizes = ((2000, 16492, 105), (2000, 60000, 101), (100_000, 16492, 110))
+    rows = [
+        {"source": source, "n": n, "kv_budget": budget, "auto": auto + seed - 2,
+         "lower_bound": 100, "seed": seed}
+        for n, budget, auto in sizes
+        for source in ("traces", "generated")
+        for seed in ((1, 2, 3) if source == "traces" else (9,))
+    ]  # fmt: skip
+    write(settings.results, "certified", rows)
+    ours, same = found(settings, "certified", "proven bound")
+    assert same == "yes"
+    assert ours == (
+        "n = 2,000, M = 16,492: 1.050; n = 2,000, M = 60,000: 1.010; "
+        "n = 100,000, M = 16,492: 1.100"
+    )
