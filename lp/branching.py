@@ -134,7 +134,7 @@ def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     rounds = Rounds(FIRST_ROUNDS if few else 0)
     known = search(instance, replace(options, stop=rounds))
     tel = known.schedule.tel
-    if not few or tel == root.value:
+    if not few or tel == root.value or options.reached(root.value):
         return replace(root, schedule=known.schedule), known
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     # Room behind: with windows that force requests to be late, later steps have prices.
@@ -215,6 +215,8 @@ class Search:
         return self._least(open_nodes)
 
     def _stop(self, seen: int, open_nodes: list[Node]) -> bool:
+        if self._options.reached(self._least(open_nodes)):
+            return True
         if len(open_nodes) * open_nodes[0].prices.nbytes > MAX_OPEN_BYTES:
             return True
         if self._options.time_limit_s is None:

@@ -69,16 +69,15 @@ class Ascent:
     history: list[int]
 
 
-def climb(instance: Instance, options: Options, *, target: int | None = None) -> Ascent:
+def climb(instance: Instance, options: Options) -> Ascent:
     """Look for the prices of the largest bound.
 
     Parameters
     ----------
     instance : Instance
     options : Options
-        Time limit and progress count; `progress(bound, 0)` is called after each stage.
-    target : int, optional
-        Stop as soon as the bound is at least this.
+        Time limit, target and progress count; `progress(bound, 0)` is called after
+        each stage.
 
     Returns
     -------
@@ -94,7 +93,7 @@ def climb(instance: Instance, options: Options, *, target: int | None = None) ->
     room = len(prices) // 4 + int(instance.decode.max(initial=0))
     prices = np.concatenate([prices, np.zeros(room)])
     for temperature in stages:
-        if options.out_of_time() or (target is not None and best.bound >= target):
+        if options.out_of_time() or options.reached(best.bound):
             break
         stage = _Stage(instance, options, temperature, ascent.mean_start)
         try:

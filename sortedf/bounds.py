@@ -99,6 +99,7 @@ def bound(
     method: str = "auto",
     *,
     time_limit: float | None = None,
+    target: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     certified: bool = False,
 ) -> Bound:
@@ -114,6 +115,8 @@ def bound(
         branch and bound.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
+    target : int, optional
+        A bound that is good enough: an iterative one ends there.
     progress : callable, optional
         Called as `progress(bound so far, 0)` by iterative bounds.
     certified : bool
@@ -143,7 +146,7 @@ def bound(
         if time_limit is None and "branching" not in names:  # that has its own limit
             few = instance.num_requests <= CLIMB_UP_TO
             time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
-    options = Options(time_limit_s=time_limit, progress=progress)
+    options = Options(time_limit_s=time_limit, progress=progress, target=target)
     proofs = [
         (lookup(BOUNDS, "bound", name)(instance, options), name) for name in names
     ]

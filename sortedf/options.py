@@ -47,6 +47,8 @@ class Options:
     objective : Objective, optional
         What is minimised, TEL if left out; then `lower_bound` and `on_better` are about
         that. Only methods that say so (`Method.any_objective`) can minimise others.
+    target : int, optional
+        Lower bound at which an iterative bound is good enough and ends.
     """
 
     backfill: int | None = None
@@ -59,6 +61,7 @@ class Options:
     lower_bound: int | None = None
     on_better: Callable[[int, int | None], None] | None = None
     objective: Objective | None = None
+    target: int | None = None
     _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +96,10 @@ class Options:
     def knowing(self, lower_bound: int) -> Options:
         """Return the same options, with a bound that is known."""
         return replace(self, lower_bound=lower_bound)
+
+    def reached(self, lower_bound: int) -> bool:
+        """Whether a lower bound is good enough."""
+        return self.target is not None and lower_bound >= self.target
 
     def report(self, done: int, total: int) -> None:
         """Tell the caller's progress function, if there is one."""

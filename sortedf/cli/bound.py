@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +16,10 @@ from sortedf.cli.options import TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
 from sortedf.cli.progress import progress
+from sortedf.solving import solve
+
+if TYPE_CHECKING:
+    from sortedf.instance import Instance
 
 HELP = "Prove a lower bound on the latency of every schedule of a trace."
 EXAMPLE = (
@@ -27,6 +33,12 @@ def command(
     problem: Problem,
     method: Annotated[str, typer.Option(help="auto, dual, fluid, ...")] = "auto",
     time_limit: TimeLimitOption = None,
+    target_gap: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop when the best list is proven to be so close: 0.05.", min=0
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Where to write what proves the bound.")
     ] = None,
@@ -40,6 +52,7 @@ def command(
             loaded.instance,
             method,
             time_limit=time_limit,
+            target=_target(loaded.instance, target_gap),
             progress=report,
             certified=certificate is not None,
         )
@@ -70,3 +83,13 @@ def command(
         ("runtime", f"{found.runtime_s:.2f} s"),
     ]
     print_table(loaded.title(), (f"lower bound, {found.method}", ""), rows)
+
+
+def _target(instance: Instance, gap: float | None) -> int | None:
+    """Return the bound by which the best list has at most this gap."""
+    if gap is None:
+        return None
+    if not math.isfinite(gap):
+        raise ValueError(f"--target-gap {gap}: must be a finite number, 0 or more.")
+    listed = solve(instance, "best-list", bound="none")
+    return math.ceil(listed.tel / (1 + Fraction(gap)))

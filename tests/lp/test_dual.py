@@ -133,7 +133,7 @@ def test_time_limit_and_target_stop_the_ascent():
     assert len(climb(instance, Options(time_limit_s=0)).history) == 1
     full = climb(instance, Options())
     target = full.history[2]
-    early = climb(instance, Options(), target=target)
+    early = climb(instance, Options(target=target))
     assert early.history == full.history[: full.history.index(target) + 1]
     began = time.perf_counter()
     limited = climb(documents_and_chats(1500, 3), Options(time_limit_s=0.5))

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from sortedf import METHODS, Instance, check, solve
+from sortedf import METHODS, Instance, check, read, solve
 from tests.refusals import refused
 
 TRACE = "prefill_tokens,decode_tokens\n5,3\n6,2\n1,1\n"
@@ -119,6 +119,23 @@ def test_bound_json(cli, trace):
     assert content["method"] == "fluid"
     assert "runtime_s" in content
     assert "7 steps" in cli("bound", trace, "--kv-budget", 10, "--method", "fluid")[1]
+
+
+def test_bound_ends_where_the_gap_is_small_enough(cli, tmp_path):
+    """The target is a gap of the best list; without one it climbs on."""
+    path = tmp_path / "mix.csv"
+    assert cli("generate", "mix", "--n", 120, "--seed", 1, "-o", path)[0] == 0
+    arguments = ("bound", path, "--kv-budget", 16492, "--method", "dual", "--json")
+    values = []
+    for gap in ((), ("--target-gap", 0.06), ("--target-gap", 9)):
+        code, out, _ = cli(*arguments, *gap)
+        assert code == 0
+        values.append(json.loads(out)["lower_bound"])
+    instance = read(path, kv_budget=16492)
+    listed = solve(instance, "best-list", bound="none").tel
+    assert listed / 10 <= values[2] < values[1] < values[0]
+    assert listed <= 1.06 * values[1]
+    assert "must be a finite" in refused(cli(*arguments, "--target-gap", "nan"))
 
 
 def test_certificate_is_written_and_checked(cli, trace, tmp_path):
