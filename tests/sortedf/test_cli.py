@@ -135,7 +135,7 @@ def test_bound_ends_where_the_gap_is_small_enough(cli, tmp_path):
     listed = solve(instance, "best-list", bound="none").tel
     assert listed / 10 <= values[2] < values[1] < values[0]
     assert listed <= 1.06 * values[1]
-    assert "must be a finite" in refused(cli(*arguments, "--target-gap", "nan"))
+    assert "must be a finite" in refused(cli(*arguments, "--target-gap", "inf"))
 
 
 def test_certificate_is_written_and_checked(cli, trace, tmp_path):
