@@ -214,7 +214,7 @@ def page(rows: list[Row]) -> str:
         "went through the checker. How much of a ratio is the bound's and how much the "
         "schedule's, where the optimum is known: see `optima`."
     )
-    parts = [text, _releases(rows)]
+    parts = [text, _releases(rows), "## All instances", _by_size(rows)]
     for n in dict.fromkeys(row["n"] for row in rows):
         here = [row for row in rows if row["n"] == n]
         parts += [f"## n = {n:,}, {here[0]['limit_s']:g} s", _table(here)]
@@ -229,6 +229,20 @@ def _releases(rows: list[Row]) -> str:
         for version, ratios in (*RELEASES, (__version__, now))
     ]
     columns = ["release, `auto`", *(f"n = {n:,}" for n in sizes)]
+    return markdown_table(columns, table)
+
+
+def _by_size(rows: list[Row]) -> str:
+    """Each method over all instances; the README shows some of these lines."""
+    sizes = sorted({row["n"] for row in rows})
+    table = [
+        [
+            f"`{method}`",
+            *(_cell([r for r in rows if r["n"] == n], method) for n in sizes),
+        ]
+        for method in dict.fromkeys(row["method"] for row in rows)
+    ]
+    columns = ["TEL over the proven bound", *(f"n = {n:,}" for n in sizes)]
     return markdown_table(columns, table)
 
 
