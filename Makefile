@@ -48,6 +48,9 @@ demo: $(VENV)/demo.stamp
 	@echo "== the best schedule, checked independently"
 	@$(BIN)/sortedf solve demo/mix.csv --kv-budget 16492 -o demo/schedule.json --plot demo/schedule.png
 	@$(BIN)/sortedf check demo/mix.csv demo/schedule.json --kv-budget 16492
+	@echo "== thirty requests: nothing can be better, and that is proven"
+	@$(BIN)/sortedf generate mix --n 30 --long-share 0.2 --seed 1 -o demo/few.csv
+	@$(BIN)/sortedf solve demo/few.csv --kv-budget 16492
 	@echo "== pictures: demo/completions.png, demo/schedule.png"
 
 lint: $(VENV)/dev.stamp
