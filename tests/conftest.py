@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from sortedf.cli.main import exit_code
+
+# Tests press Ctrl-C, and a process that a script starts in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW_OK = [HealthCheck.too_slow]
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
