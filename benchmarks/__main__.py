@@ -42,7 +42,7 @@ from benchmarks import (
 )
 from benchmarks.data import MissingDataError
 from benchmarks.environment import environment
-from benchmarks.journal import unfinished
+from benchmarks.journal import read_kept, unfinished
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
 from sortedf.errors import MissingExtraError
@@ -89,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.pages:
         kept = [name for name in names if (options.results / f"{name}.jsonl").is_file()]
         for name in kept:
-            _keep(name, SPECS[name], *kept_rows(name, options.results), settings)
+            facts, rows = read_kept(options.results / f"{name}.jsonl")
+            _keep(name, SPECS[name], facts, rows, settings)
         return 0 if kept else 1
     options.results.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
@@ -103,9 +104,10 @@ def _list(names: list[str], results: Path) -> None:
     """Print each benchmark with the seconds of the run whose page is kept."""
     known = 0.0
     for name in names:
+        path = results / f"{name}.jsonl"
         seconds = "not run yet"
-        if (results / f"{name}.jsonl").is_file():
-            took = kept_rows(name, results)[0]["benchmark_s"]
+        if path.is_file():
+            took = read_kept(path)[0]["benchmark_s"]
             known += took
             seconds = f"{took:,.0f} s"
         print(f"{name:18} {seconds:>12}  {SPECS[name].title}")
@@ -129,13 +131,6 @@ def _run(name: str, spec: Spec, settings: Settings) -> bool:
     unfinished(name, results).unlink(missing_ok=True)
     print(f"   {facts['benchmark_s']} s", file=sys.stderr)
     return True
-
-
-def kept_rows(name: str, results: Path) -> tuple[Row, list[Row]]:
-    """Return what the kept rows depend on, and the rows."""
-    with (results / f"{name}.jsonl").open(encoding="utf-8") as file:
-        facts, *rows = map(json.loads, file)
-    return facts, rows
 
 
 def _keep(

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from benchmarks.registry import Row, Settings
 
 
+def read_kept(path: Path) -> tuple[Row, list[Row]]:
+    """Return the first line of a finished benchmark, about the run, and its rows."""
+    first, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return first, rows
+
+
 class Journal:
     """Rows by key; each is made once.
 

@@ -5,10 +5,10 @@ Measures nothing itself. What has not been run yet is said to be missing.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.journal import read_kept
 from benchmarks.papers_claims import HEADLINES, Headline
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
 
@@ -52,10 +52,7 @@ def run(settings: Settings) -> list[Row]:
 
 def read_rows(path: Path) -> list[Row]:
     """Rows of a benchmark without its first line, which describes the run."""
-    if not path.is_file():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines[1:]]
+    return read_kept(path)[1] if path.is_file() else []
 
 
 def _line(headline: Headline, rows: list[Row]) -> Line:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.data import MissingDataError
-from benchmarks.journal import Journal
+from benchmarks.journal import Journal, read_kept
 from benchmarks.rank_worth_case import BURST, NEVER_S, PAPERS_S, Case, key, limit_of
 from benchmarks.rank_worth_page import FIGURES, chosen, gain
 from benchmarks.rank_worth_traces import WORKLOADS, lengths
@@ -60,8 +60,7 @@ def curves(path: Path) -> list[Row]:
     """Gains of noisy ranks over tau_b in a burst, one row for each line of a plot."""
     if not path.is_file():
         return []
-    _, *lines = path.read_text(encoding="utf-8").splitlines()
-    noise = chosen(map(json.loads, lines), part="noise", load=None)
+    noise = chosen(read_kept(path)[1], part="noise", load=None)
     found = []
     workloads = dict.fromkeys(row["workload"] for row in noise)
     for name, limit, figure in product(workloads, (None, PAPERS_S), FIGURES):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import SPECS, kept_rows, lay_out, main
+from benchmarks.__main__ import SPECS, lay_out, main
+from benchmarks.journal import read_kept
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 KEPT = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem in SPECS)
@@ -18,7 +19,7 @@ def test_a_page_follows_from_its_rows(name):
     """A column that was added, or a sentence mended, stands on the kept page too."""
     kept = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     plots = re.findall(r"^!\[(.*)\]\(", kept, flags=re.MULTILINE)
-    facts, rows = kept_rows(name, RESULTS)
+    facts, rows = read_kept(RESULTS / f"{name}.jsonl")
     assert lay_out(name, SPECS[name], facts, rows, plots, quick=False) == kept
     assert all((RESULTS / plot).is_file() for plot in plots)
 
