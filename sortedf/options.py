@@ -12,6 +12,7 @@ from sortedf.arrays import MAX_TOKENS, checked_int
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sortedf.bounds import Bound
     from sortedf.improve.objective import Objective
     from sortedf.schedule import Schedule
     from sortedf.stop import Stop
@@ -40,8 +41,6 @@ class Options:
         What a search starts from, and is never worse than.
     jobs : int
         Threads of a search.
-    lower_bound : int, optional
-        A proven bound on TEL that is known beforehand; a search ends where it is met.
     on_better : callable, optional
         Called as `on_better(tel, lower bound or None)` when a search finds better.
     objective : Objective, optional
@@ -49,6 +48,9 @@ class Options:
         that. Only methods that say so (`Method.any_objective`) can minimise others.
     target : int, optional
         Lower bound at which an iterative bound is good enough and ends.
+    proven : Bound, optional
+        A bound that is known beforehand, with the best schedule that was seen on the
+        way; a search ends where it is met.
     """
 
     backfill: int | None = None
@@ -58,10 +60,10 @@ class Options:
     stop: Stop | None = None
     start: Schedule | None = None
     jobs: int = 1
-    lower_bound: int | None = None
     on_better: Callable[[int, int | None], None] | None = None
     objective: Objective | None = None
     target: int | None = None
+    proven: Bound | None = None
     _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:
@@ -93,9 +95,14 @@ class Options:
         limit_s = share * self.seconds_left()
         return replace(self, time_limit_s=limit_s, _began=time.perf_counter())
 
-    def knowing(self, lower_bound: int) -> Options:
+    def knowing(self, proven: Bound) -> Options:
         """Return the same options, with a bound that is known."""
-        return replace(self, lower_bound=lower_bound)
+        return replace(self, proven=proven)
+
+    @property
+    def lower_bound(self) -> int | None:
+        """The value of the bound that is known beforehand."""
+        return None if self.proven is None else self.proven.value
 
     def reached(self, lower_bound: int) -> bool:
         """Whether a lower bound is good enough."""

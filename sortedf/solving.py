@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sortedf.bounds import Bound
     from sortedf.improve.objective import Objective
     from sortedf.instance import Instance
-    from sortedf.methods.table import Outcome
     from sortedf.schedule import Schedule
     from sortedf.stop import Stop
 
@@ -200,26 +199,13 @@ def methods_for(instance: Instance) -> list[str]:
     ]
 
 
-def _or_of_bound(outcome: Outcome, proven: Bound | None) -> Outcome:
-    """Return the bound's own schedule if it saw a better one."""
-    if proven is None or proven.schedule is None or proven.found_by is None:
-        return outcome
-    if proven.schedule.tel >= outcome.schedule.tel:
-        return outcome
-    return replace(
-        outcome, schedule=proven.schedule, found_by=proven.found_by, backfill=None
-    )
-
-
 def _run(
     instance: Instance, method: str, options: Options, proven: Bound | None
 ) -> Result:
     began = time.perf_counter()
     if proven is not None:
-        options = options.knowing(proven.value)
+        options = options.knowing(proven)
     outcome = METHODS[method].solve(instance, options)
-    if method == "auto" and options.backfill is None:
-        outcome = _or_of_bound(outcome, proven)
     runtime_s = time.perf_counter() - began
     bounds_known = [] if proven is None else [(proven.value, proven.method)]
     if outcome.lower_bound is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sortedf.methods.best_list import best_list
@@ -15,10 +16,21 @@ if TYPE_CHECKING:
 
 
 def auto(instance: Instance, options: Options) -> Outcome:
-    """Search; with a given backfill window, take the best list placed with it."""
+    """Search; with a given backfill window, take the best list placed with it.
+
+    A better schedule that the bound has seen is not thrown away.
+    """
     if options.backfill is not None:
         return best_list(instance, options)
-    return search(instance, options)
+    found = search(instance, options)
+    proven = options.proven
+    if proven is None or proven.schedule is None or proven.found_by is None:
+        return found
+    if proven.schedule.tel >= found.schedule.tel:
+        return found
+    return replace(
+        found, schedule=proven.schedule, found_by=proven.found_by, backfill=None
+    )
 
 
 register(METHODS, "method", "auto")(
