@@ -15,6 +15,7 @@ from benchmarks import (
     bound_check,
     bound_growth,
     certified,
+    device_idle,
     dual_bound,
     engine,
     exact_rivals,
@@ -52,7 +53,7 @@ from sortedf.plotting.canvas import settle
 MODULES = (
     latency, certified, quality, optima, exact_rivals, group_quality, dual_bound,
     lp_orders, strengthening, bound_check, bound_growth, speed, fuzz,
-    engine, scheduler_cost, batch, batch_kills,
+    engine, scheduler_cost, device_idle, batch, batch_kills,
     online_load, online_tails, online_amin, simulator_speed,
     ranking, ranking_ablations, ranking_cost, ranking_depth, ranking_size,
     rank_worth, rank_worth_trained,

@@ -6,7 +6,7 @@ they come and gives the places of finished ones to new ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 UNKNOWN = 2**31
 """Answer length of a request whose end is not known before it comes."""
@@ -45,6 +47,7 @@ class RequestTable:
         self.num_places = 0
         self._vacant: list[int] = []
         self._view: RequestView | None = None
+        self._fields = _fields_of(self)
 
     @classmethod
     def of_instance(
@@ -116,13 +119,9 @@ class RequestTable:
             self.num_places += 1
             if i == self.ints.shape[1]:
                 self._grow()
-        self.ints[:, i] = 0
-        self.ints[k.PREFILL, i] = prefill
-        self.ints[k.DECODE, i] = decode
-        self.ints[k.PREDICTED, i] = max(predicted, 1)
-        self.ints[k.LAST_TOKEN, i] = -1
-        self.arrival_s[i] = arrival_s
-        self.score[i] = score
+        ints = (prefill, decode, max(predicted, 1), 0, 0, 0, 0, 0, -1)
+        for field, value in zip(self._fields, (*ints, arrival_s, score), strict=True):
+            field[i] = value
         return i
 
     def remove(self, i: int) -> None:
@@ -145,6 +144,7 @@ class RequestTable:
         self.arrival_s = np.concatenate([self.arrival_s, np.zeros_like(self.arrival_s)])
         self.score = np.concatenate([self.score, np.full_like(self.score, np.nan)])
         self._view = None
+        self._fields = _fields_of(self)
 
     @property
     def view(self) -> RequestView:
@@ -154,7 +154,15 @@ class RequestTable:
         return self._view
 
 
-def _read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _fields_of(table: RequestTable) -> tuple[Any, ...]:
+    """Fields in the order of the rows, then arrival and score, to set one by one.
+
+    An entry of a memoryview costs a third of one of an array.
+    """
+    return tuple(memoryview(a) for a in (*table.ints, table.arrival_s, table.score))
+
+
+def _read_only(array: NDArray[Number]) -> NDArray[Number]:
     view = array.view()
     view.flags.writeable = False
     return view
@@ -173,11 +181,13 @@ class RequestView:
         Arrival in seconds, learned rank.
     ints : int64 array
         The whole table, for kernels.
+    each : EachRequest
+        The same fields for whoever looks at one request after the other.
     """
 
     __slots__ = (
-        "arrival_s", "computed", "ints", "made", "predicted", "preemptions", "prefill",
-        "score",
+        "arrival_s", "computed", "each", "ints", "made", "predicted", "preemptions",
+        "prefill", "score",
     )  # fmt: skip
 
     def __init__(self, table: RequestTable) -> None:
@@ -189,3 +199,28 @@ class RequestView:
         self.preemptions = self.ints[k.PREEMPTIONS]
         self.arrival_s = _read_only(table.arrival_s)
         self.score = _read_only(table.score)
+        self.each = EachRequest(self)
+
+
+class EachRequest:
+    """The fields of a view that give plain numbers by id, many times quicker.
+
+    Attributes
+    ----------
+    prefill, predicted, computed, made, preemptions : memoryviews of int
+    arrival_s, score : memoryviews of float
+    """
+
+    __slots__ = (
+        "arrival_s", "computed", "made", "predicted", "preemptions", "prefill", "score",
+    )  # fmt: skip
+
+    def __init__(self, view: RequestView) -> None:
+        fields: Any = view
+        self.prefill: memoryview[int] = memoryview(fields.prefill)
+        self.predicted: memoryview[int] = memoryview(fields.predicted)
+        self.computed: memoryview[int] = memoryview(fields.computed)
+        self.made: memoryview[int] = memoryview(fields.made)
+        self.preemptions: memoryview[int] = memoryview(fields.preemptions)
+        self.arrival_s: memoryview[float] = memoryview(fields.arrival_s)
+        self.score: memoryview[float] = memoryview(fields.score)

@@ -71,10 +71,13 @@ def check_decision(state: State, decision: Decision) -> None:
         raise ValueError(f"it starts requests that do not wait, or twice: {start}.")
     if not evict and order is None:
         return
-    running = state.running.tolist()
-    if len(set(evict)) < len(evict) or not set(evict) <= set(running):
+    running, gone = set(state.running.tolist()), set(evict)
+    if len(gone) < len(evict) or not gone <= running:
         raise ValueError(f"it evicts requests that do not run, or twice: {evict}.")
-    if order is not None and sorted([*order, *evict]) != sorted(running):
+    if order is None:
+        return
+    everybody = gone.union(order)
+    if len(order) + len(evict) != len(running) or not running <= everybody:
         raise ValueError("its order does not name each request that stays once.")
 
 

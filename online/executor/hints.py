@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 PREDICTED_KEY = "predicted_tokens"
 """Key in `SamplingParams.extra_args`: expected answer length, in tokens."""
@@ -16,8 +16,7 @@ TEXT_KEY = "rank_text"
 """Key in `SamplingParams.extra_args`: the text to rank by, in place of the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """What is expected of an answer when its request comes.
 
     Attributes
@@ -36,6 +35,9 @@ class Hint:
     score: float
     told: bool
     text: str | None
+
+
+NUMBERS = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Hints:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, NUMBERS):
         return None
     try:
         number = float(value)

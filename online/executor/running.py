@@ -87,14 +87,15 @@ class Running:
 
         That step is to be counted by `each_made_one`, for them as for the others.
         """
-        ints = self._table.ints
-        prefill, made, had = ints[k.PREFILL], ints[k.MADE], ints[k.COMPUTED]
+        each = self._table.view.each
+        prefill, made = each.prefill, each.made
         for i, done in zip(ids, computed, strict=True):
-            if prefill.item(i) + made.item(i) != done:
+            if prefill[i] + made[i] != done:
                 return False
         self.start(ids)
+        ints = self._table.ints
         for i, done in zip(ids, computed, strict=True):
-            had[i] = done - 1
+            ints[k.COMPUTED, i] = done - 1
         return True
 
     def replace(self, ids: Sequence[int]) -> None:

@@ -179,8 +179,14 @@ class VllmEngine:
         return random_prompt(i, int(self.table.ints[k.PREFILL, i]))
 
 
-def start_engine(settings: VllmSettings, *, ours: bool = True) -> tuple[Any, Any]:
-    """Start an engine with our scheduler class, or plain; return it and vllm."""
+def start_engine(
+    settings: VllmSettings, *, ours: bool = True, run_async: bool = False
+) -> tuple[Any, Any]:
+    """Start an engine with our scheduler class, or plain; return it and vllm.
+
+    With `run_async` it has the scheduler for async scheduling, ours or vLLM's; vLLM
+    itself switches the rest of that off on a CPU.
+    """
     for name, value in CPU_SETTINGS.items():
         os.environ.setdefault(name, value)
     vllm = require_vllm()
@@ -189,9 +195,15 @@ def start_engine(settings: VllmSettings, *, ours: bool = True) -> tuple[Any, Any
 
     scheduler: Any = None
     if ours:
-        from online.executor.vllm_scheduler import PolicyScheduler
+        from online.executor import vllm_scheduler as classes
 
-        scheduler = PolicyScheduler
+        scheduler = (
+            classes.AsyncPolicyScheduler if run_async else classes.PolicyScheduler
+        )
+    elif run_async:
+        from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+
+        scheduler = AsyncScheduler
 
     model = settings.model
     if model is None:

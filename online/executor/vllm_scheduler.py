@@ -137,6 +137,7 @@ class _WithPolicy:
         self._asked_scores = 0
         self._begin = time.monotonic()
         self.rules = rules_of(own)
+        self._slots = self.rules.num_blocks * self.rules.block_size
         self._room = own.max_num_running_reqs + 1
         self._pool = own.kv_cache_manager.block_pool
         self._evicting = False
@@ -287,27 +288,29 @@ class _WithPolicy:
     def _enter(self, request: Any) -> int:
         if self._id_of is not None:
             return self._id_of(request)
-        params = request.sampling_params
-        most = request.max_tokens
-        extra = (params.extra_args if params is not None else None) or {}
+        params, most = request.sampling_params, request.max_tokens
+        extra = (None if params is None else params.extra_args) or {}
         learned = None if self._predictor is None else self._predictor.predict()
         hint = self._hints.read(extra, most, learned)
         prefill = request.num_prompt_tokens
         predicted = self._within_cache(prefill, hint.predicted)
-        i = self.table.add(prefill, most, predicted, self._clock(), hint.score)
         request.sortedf_told = hint.told
         if self._scores is not None and (not hint.told or math.isnan(hint.score)):
-            prompt = hint.text or request.prompt_token_ids
-            if prompt:
-                self._asked_scores += 1
-                self._unscored[self._asked_scores] = request
-                self._scores.submit(self._asked_scores, prompt)
-        return i
+            self._ask_score(request, hint.text)
+        return self.table.add(prefill, most, predicted, self._clock(), hint.score)
+
+    def _ask_score(self, request: Any, text: str | None) -> None:
+        """Have the prompt scored, or the text in its place."""
+        assert self._scores is not None
+        prompt = text or request.prompt_token_ids
+        if prompt:
+            self._asked_scores += 1
+            self._unscored[self._asked_scores] = request
+            self._scores.submit(self._asked_scores, prompt)
 
     def _within_cache(self, prefill: int, predicted: float) -> int:
         # Who would not fit alone by its hint must not wait for ever because of it.
-        room = self.rules.num_blocks * self.rules.block_size + 1 - prefill
-        return max(1, min(round(predicted), room))
+        return max(1, min(round(predicted), self._slots + 1 - prefill))
 
     def _take_scores(self) -> None:
         """Enter the scores that are there by now; a request's own word stays."""
@@ -432,8 +435,8 @@ class _WithPolicy:
         if decision.order is None:
             return
         own: Any = self
-        place = {i: position for position, i in enumerate(decision.order)}
-        own.running.sort(key=lambda request: place[request.sortedf_id])
+        by_id = {request.sortedf_id: request for request in own.running}
+        own.running[:] = [by_id[i] for i in decision.order]
         self._running.replace(decision.order)
 
     # What a step does.

@@ -42,7 +42,8 @@ class DistBoost:
 
     def _score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         work_s = self._progress.prompt_s(requests, ids)
-        return ranks.arrival(requests, ids) - boost(work_s, self.gamma.value)
+        arrival_s: NDArray[np.float64] = ranks.arrival(requests, ids)
+        return arrival_s - boost(work_s, self.gamma.value)
 
     def decide(self, state: State) -> Decision:
         """Start by score; nobody is evicted."""

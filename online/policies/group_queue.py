@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from online.policies.sorted_rows import SortedRows
 from sortedf.groups import Pool
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from sortedf.groups import Selector
 
     Ints = NDArray[np.int64]
-
-ID_BITS = 31
-LOWEST_BITS = (1 << ID_BITS) - 1
 
 
 class GroupQueue:
@@ -59,9 +57,8 @@ class GroupQueue:
         self._every = every
         self._keep_group = keep_group
         self._rng = np.random.default_rng(seed)
-        # All that wait, by (answer length, id), as one number each.
-        self._keys: Ints = np.zeros(0, dtype=np.int64)
-        self._key: dict[int, int] = {}
+        self._rows = SortedRows(("decode", "id", "prefill", "peak"))
+        self._decode: dict[int, int] = {}  # of all that wait
         self._groups: list[list[int]] = []
         self._begun = False  # whether somebody of the first group has started
         self._arrivals = 0
@@ -77,7 +74,7 @@ class GroupQueue:
         if not (state.joined or state.changed):
             return
         both = dict.fromkeys([*state.joined, *state.changed])
-        ids = [i for i in both if i not in self._key and state.is_waiting(i)]
+        ids = [i for i in both if i not in self._decode and state.is_waiting(i)]
         if not ids:
             return
         self._insert(state, ids)
@@ -89,7 +86,7 @@ class GroupQueue:
 
     def head(self, count: int) -> list[int]:
         """Return the first `count` ids of the plan; it grows group by group."""
-        count = min(count, len(self._key))
+        count = min(count, len(self._decode))
         while sum(map(len, self._groups)) < count:
             self._groups.append(self._next_group())
         first: list[int] = []
@@ -98,9 +95,8 @@ class GroupQueue:
         return first
 
     def _drop(self, ids: Sequence[int], *, started: bool) -> None:
-        gone = {i for i in ids if i in self._key}
-        keys = np.array([self._key.pop(i) for i in gone], dtype=np.int64)
-        self._keys = np.delete(self._keys, np.searchsorted(self._keys, keys))
+        gone = {i for i in ids if i in self._decode}
+        self._rows.remove([(self._decode.pop(i), i) for i in gone])
         groups = [[i for i in group if i not in gone] for group in self._groups]
         if started and groups and len(groups[0]) < len(self._groups[0]):
             self._begun = True
@@ -110,27 +106,30 @@ class GroupQueue:
         self._groups = [group for group in groups if group]
 
     def _insert(self, state: State, ids: list[int]) -> None:
-        many = np.array(ids, dtype=np.int64)
-        # What it has made is part of the prompt now.
-        left = np.maximum(self._lengths.by_id[many] - state.requests.made[many], 1)
-        keys = left << ID_BITS | many
-        self._key.update(zip(ids, keys.tolist(), strict=True))
-        keys.sort()
-        self._keys = np.insert(self._keys, np.searchsorted(self._keys, keys), keys)
+        rules, each, lengths = state.rules, state.requests.each, self._lengths.by_id
+        size, most, extra = rules.block_size, rules.num_blocks, rules.extra_slots
+        rows = []
+        for i in ids:
+            # What it has made is part of the prompt now.
+            decode = max(lengths.item(i) - each.made[i], 1)
+            prefill = each.prefill[i] + each.made[i]
+            blocks = min(-(-(prefill + decode - 1 + extra) // size), most)
+            rows.append((decode, i, prefill, blocks * size))
+            self._decode[i] = decode
+        self._rows.insert(rows)
 
     def _next_group(self) -> list[int]:
         """Select a group among those that are in none."""
         assert self._state is not None
-        requests, rules = self._state.requests, self._state.rules
-        taken = [self._key[i] for group in self._groups for i in group]
-        keys = self._keys
-        if taken:
-            keys = np.delete(keys, np.searchsorted(keys, np.sort(taken)))
-        ids, decode = keys & LOWEST_BITS, keys >> ID_BITS
-        prefill = requests.prefill[ids] + requests.made[ids]
+        rules = self._state.rules
+        decode, ids, prefill, peak = self._rows.columns()
+        if self._groups:
+            taken = [i for group in self._groups for i in group]
+            free = ~np.isin(ids, taken)
+            decode, ids, prefill, peak = (
+                column[free] for column in (decode, ids, prefill, peak)
+            )
         size = rules.block_size
-        need = prefill + decode - 1 + rules.extra_slots
-        peak = np.minimum(-(-need // size), rules.num_blocks) * size
         pool = Pool(ids, prefill, decode, peak, rules.num_blocks * size, size)
         group: list[int] = ids[self._select(pool, self._rng)].tolist()
         return group

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from online.policies import ranks
 from online.policies.lengths import Lengths, Told
 from online.policies.look_ahead import LookAhead
 from online.policies.moving_queue import MovingQueue
-from online.policies.queue import Rank, RankedQueue
+from online.policies.queue import RankedQueue
 from online.policy import register_policy
 from online.state import NOTHING, UNTIL_EVENT, Decision
 
@@ -113,10 +113,10 @@ class ListPolicy:
         """Whether somebody left before the forecast said so, or long after."""
         if state.quiet:
             return False
-        requests, lengths = state.requests, self.lengths.by_id
-        preemptions, made = requests.preemptions, requests.made
-        return any([preemptions.item(i) for i in state.joined]) or any(
-            [made.item(i) != lengths.item(i) for i in state.ended]
+        each, lengths = state.requests.each, self.lengths.by_id
+        preemptions, made = each.preemptions, each.made
+        return any([preemptions[i] for i in state.joined]) or any(
+            [made[i] != lengths.item(i) for i in state.ended]
         )
 
 
@@ -132,15 +132,15 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     The engine itself stops at the first that does not fit; nothing behind it is worth
     handing over.
     """
-    rules, requests, free = state.rules, state.requests, state.free_blocks
+    rules, each, free = state.rules, state.requests.each, state.free_blocks
     most = min(rules.seqs_cap - len(state.running), free)
     if most <= 0:
         return []
-    prefill, made = requests.prefill, requests.made
+    prefill, made = each.prefill, each.made
     head = queue.head(min(most, FIRST))
     while True:
         for position, i in enumerate(head):
-            free -= rules.blocks(prefill.item(i) + made.item(i))
+            free -= rules.blocks(prefill[i] + made[i])
             if free < 0:
                 return head[:position]
         if len(head) in (most, state.num_waiting):
@@ -149,8 +149,8 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
         free, head = state.free_blocks, queue.head(min(most, 4 * len(head)))
 
 
-def _listed(rank: Rank, admission: Admission, backfill: int) -> ListPolicy:
-    return ListPolicy(RankedQueue(rank), admission, backfill)
+def _listed(rank: Any, admission: Admission, backfill: int) -> ListPolicy:
+    return ListPolicy(RankedQueue(rank, rank), admission, backfill)
 
 
 @register_policy("fcfs", about="first come, first served", knows="nothing")

@@ -25,5 +25,5 @@ def pars(
     admission, backfill
         See `ListPolicy`; look-ahead needs predicted lengths beside the rank.
     """
-    queue = RankedQueue(ranks.learned)
+    queue = RankedQueue(ranks.learned, ranks.learned)
     return BoundedWait(ListPolicy(queue, admission, backfill), starvation_s)

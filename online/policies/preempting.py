@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from online.policies.preempting_kernels import (
+    CAP,
+    CHUNKED,
+    EXTRA,
+    MAX_SEQS,
+    NUM_LIMITS,
+    SIZE,
+    WATERMARK,
+    choose,
+)
 from online.policies.queue import RankedQueue
-from online.policies.room import Room, Shares
 from online.state import NOTHING, Decision
 
 if TYPE_CHECKING:
@@ -17,10 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.requests import RequestView
+    from online.rules import StepRules
     from online.state import State
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
+
+
+FIRST = 4
+"""Waiting requests to look at first, where most often one or two can start."""
 
 
 class Scorer(Protocol):
@@ -74,6 +87,7 @@ class Preempting:
         self.headroom = headroom
         self._queue = RankedQueue(scorer.score)
         self._standing = NOTHING
+        self._limits: Ints | None = None
 
     def decide(self, state: State) -> Decision:
         """Start and evict by score."""
@@ -88,74 +102,43 @@ class Preempting:
         self._queue.update(state)
         if rescored:
             self._queue.rank_again(state)
-        requests, running = state.requests, state.running
-        score = self.scorer.score(requests, running)
-        free = ~self.scorer.protected(requests, running)
-        best_first = np.lexsort((running, requests.arrival_s[running], score, free))
-        ids = running[best_first]
+        start, ids, stay = self._choose(state)
         until = self.scorer.same_until(state)
         if not len(self._queue):
             until = max(until, _no_preemption_until(state))
-            return _decision(running, ids, (), (), until)
-        num_protected = len(ids) - int(free.sum())
-        victims = _Victims(state, ids, score[best_first], num_protected)
-        start = self._fill(state, victims)
-        return _decision(running, ids, victims.taken, start, until)
+        return _decision(state.running, ids, stay, start, until)
 
-    def _fill(self, state: State, victims: _Victims) -> list[int]:
-        """Start waiting requests, best first, until one does not fit."""
-        rules, requests = state.rules, state.requests
-        room = Room.of(state, victims.shares, self.headroom)
-        start: list[int] = []
-        for score, _, i in self._queue.with_ranks():
-            tokens = int(requests.prefill[i] + requests.made[i])
-            # Evicting for tokens would not help: who decodes gives back a single one.
-            if room.tokens < (1 if rules.chunked_prefill else tokens):
-                break
-            blocks = rules.blocks(tokens + rules.extra_slots)
-            made = victims.make_room(room, blocks, score + self.hysteresis)
-            if made is None:
-                break
-            room = made
-            room.start(blocks, tokens)
-            start.append(i)
-        return start
+    def _choose(self, state: State) -> tuple[list[int], Ints, int]:
+        """Return who starts, who runs in its new order, and how many of them stay."""
+        requests, running = state.requests, state.running
+        score = self.scorer.score(requests, running)
+        guarded = self.scorer.protected(requests, running)
+        if self._limits is None:  # they stay the same for a run
+            self._limits = _limits(state.rules)
+        per_running = self.headroom / state.rules.block_size
+        ids = np.empty(len(running), dtype=np.int64)
+        most = FIRST
+        while True:  # look at more only when all of them start
+            head = self._queue.first(most)
+            waiting = np.array([key[2] for key in head], dtype=np.int64)
+            scores = np.array([key[0] for key in head], dtype=np.float64)
+            started, stay = choose(
+                requests.ints, requests.arrival_s, running, guarded, score,
+                waiting, scores, len(head),
+                state.free_blocks, self.hysteresis, per_running, self._limits, ids,
+            )  # fmt: skip
+            if started < most:
+                return waiting[:started].tolist(), ids, stay
+            most *= 4
 
 
-class _Victims:
-    """Running requests, best first, of which those at the end may be evicted."""
-
-    def __init__(
-        self, state: State, ids: Ints, score: Floats, num_protected: int
-    ) -> None:
-        self.shares = Shares.of(state, ids)
-        self._ids = ids
-        self._score = score
-        self._least = num_protected
-        self._left = len(ids)
-
-    @property
-    def taken(self) -> list[int]:
-        """Who is evicted."""
-        taken: list[int] = self._ids[self._left :].tolist()
-        return taken
-
-    def make_room(self, room: Room, blocks: int, score: float) -> Room | None:
-        """Evict those worse than `score` until `blocks` fit; nobody if they never do.
-
-        Returns the room there is then, or None.
-        """
-        left = self._left
-        if not room.fits(blocks):
-            room = copy(room)
-            while not room.fits(blocks):
-                left -= 1
-                if left < self._least or not self._score[left] > score:
-                    return None
-                shares = self.shares
-                room.evict(int(shares.blocks[left]), int(shares.tokens[left]))
-        self._left = left
-        return room
+def _limits(rules: StepRules) -> Ints:
+    """Rules as the kernel reads them."""
+    limits = np.zeros(NUM_LIMITS, dtype=np.int64)
+    limits[SIZE], limits[EXTRA] = rules.block_size, rules.extra_slots
+    limits[MAX_SEQS], limits[CAP] = rules.seqs_cap, rules.tokens_cap
+    limits[CHUNKED], limits[WATERMARK] = rules.chunked_prefill, rules.watermark_blocks
+    return limits
 
 
 def _no_preemption_until(state: State) -> int:
@@ -169,15 +152,16 @@ def _no_preemption_until(state: State) -> int:
 
 
 def _decision(
-    running: Ints, ids: Ints, evict: Sequence[int], start: Sequence[int], until: float
+    running: Ints, ids: Ints, stay: int, start: Sequence[int], until: float
 ) -> Decision:
-    """Answer; `ids` is what ran in its new order, with who is evicted at the end.
+    """Answer; `ids` is what ran in its new order, of which the first `stay` go on.
 
     An answer that changes nothing stands until step `until`.
     """
-    stay = ids[: len(ids) - len(evict)]
+    evict: Sequence[int] = ids[stay:].tolist() if stay < len(ids) else ()
+    ids = ids[:stay]
     now = running[~np.isin(running, evict)] if evict else running
-    order = None if np.array_equal(stay, now) else stay.tolist()
+    order = None if np.array_equal(ids, now) else ids.tolist()
     if not start and order is None:
         return Decision(quiet_until=until) if until > 0 else NOTHING
     return Decision(evict=evict, order=order, start=start)

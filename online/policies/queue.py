@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from online.requests import RequestView
+from online.requests import EachRequest, RequestView
 
 if TYPE_CHECKING:
     from online.state import State
@@ -19,6 +19,8 @@ Key: TypeAlias = tuple[float, float, int]
 Rank: TypeAlias = Callable[[RequestView, NDArray[np.int64]], NDArray[np.float64]]
 """Ranks of the requests with the given ids, lower first."""
 
+RankOfOne: TypeAlias = Callable[[EachRequest, int], float]
+"""Rank of one request."""
 
 MANY = 32
 """Newcomers from which on sorting once is cheaper than inserting one by one."""
@@ -30,10 +32,17 @@ class RankedQueue:
     A request is ranked when it begins to wait, when something new is known of it, and
     when it waits again after an eviction; in between nothing is sorted, so that ten
     thousand waiting requests cost no more than ten.
+
+    Parameters
+    ----------
+    rank : Rank
+    rank_of_one : RankOfOne, optional
+        The same for one request, where that is quicker than arrays of a few.
     """
 
-    def __init__(self, rank: Rank) -> None:
+    def __init__(self, rank: Rank, rank_of_one: RankOfOne | None = None) -> None:
         self._rank = rank
+        self._rank_of_one = rank_of_one
         # Negative and so last to first: who starts is taken from the end of the list.
         self._sorted: list[Key] = []
         self._key: dict[int, Key] = {}
@@ -50,9 +59,9 @@ class RankedQueue:
             return []
         return [-key[2] for key in self._sorted[: -count - 1 : -1]]
 
-    def with_ranks(self) -> Iterator[Key]:
-        """Go through (rank, arrival, id), first to start first."""
-        return ((-rank, -s, -i) for rank, s, i in reversed(self._sorted))
+    def first(self, count: int) -> list[Key]:
+        """Return (rank, arrival, id) of the first `count`, which is at least 1."""
+        return [(-rank, -s, -i) for rank, s, i in self._sorted[: -count - 1 : -1]]
 
     def update(self, state: State) -> None:
         """Apply what joined, left and changed since the last decision."""
@@ -94,6 +103,11 @@ class RankedQueue:
                 del waits[bisect_left(waits, key)]
 
     def _rank_all(self, state: State, ids: list[int]) -> list[Key]:
+        rank = self._rank_of_one
+        if rank is not None and len(ids) <= MANY:
+            each = state.requests.each
+            arrival_s = each.arrival_s
+            return [(-float(rank(each, i)), -arrival_s[i], -i) for i in ids]
         many = np.array(ids, dtype=np.int64)
         ranks = np.negative(self._rank(state.requests, many)).tolist()
         arrivals = np.negative(state.requests.arrival_s[many]).tolist()

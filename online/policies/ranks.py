@@ -1,42 +1,43 @@
-"""The static ranks: what a list policy sorts its queue by, lower first."""
+"""The static ranks: what a list policy sorts its queue by, lower first.
+
+Each takes the arrays of a `RequestView` with an array of ids, or its `each` with one
+id, and so ranks a thousand requests at once or one without any array.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from online.requests import EachRequest, RequestView
 
-    from online.requests import RequestView
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    Fields = RequestView | EachRequest
 
 
-def arrival(requests: RequestView, ids: Ints) -> Floats:
+def arrival(requests: Fields, ids: Any) -> Any:
     """First come, first served."""
-    return np.asarray(requests.arrival_s[ids])
+    return requests.arrival_s[ids]
 
 
-def decode(requests: RequestView, ids: Ints) -> Floats:
+def decode(requests: Fields, ids: Any) -> Any:
     """Shortest answer first (MC-SF's order)."""
-    return np.asarray(requests.predicted[ids], dtype=np.float64)
+    return 1.0 * requests.predicted[ids]
 
 
-def total_size(requests: RequestView, ids: Ints) -> Floats:
+def total_size(requests: Fields, ids: Any) -> Any:
     """Smallest prompt and answer together first."""
-    size = requests.prefill[ids] + requests.predicted[ids]
-    return np.asarray(size, dtype=np.float64)
+    return 1.0 * (requests.prefill[ids] + requests.predicted[ids])
 
 
-def volume(requests: RequestView, ids: Ints) -> Floats:
+def volume(requests: Fields, ids: Any) -> Any:
     """Smallest memory-time volume first (SVF): `s o + o (o + 1) / 2`."""
-    s, o = requests.prefill[ids], requests.predicted[ids].astype(np.float64)
-    return np.asarray(s * o + o * (o + 1) / 2)
+    s, o = requests.prefill[ids], 1.0 * requests.predicted[ids]
+    return s * o + o * (o + 1) / 2
 
 
-def learned(requests: RequestView, ids: Ints) -> Floats:
+def learned(requests: Fields, ids: Any) -> Any:
     """Lowest learned score first; who has none comes after those that have."""
-    return np.asarray(np.nan_to_num(requests.score[ids], nan=np.inf))
+    return np.fmin(requests.score[ids], math.inf)

@@ -37,7 +37,8 @@ class Remaining:
 
     def update(self, state: State) -> bool:
         """Take in a snapshot."""
-        self.progress.update(state)
+        if self.limit < math.inf:
+            self.progress.update(state)
         return False
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
@@ -47,6 +48,8 @@ class Remaining:
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
         """Those that have made enough of what was predicted."""
+        if self.limit == math.inf:
+            return np.zeros(len(ids), dtype=np.bool_)
         enough = self.limit * requests.predicted[ids]
         return np.asarray(self.progress.made(ids) >= enough)
 

@@ -57,7 +57,8 @@ class Boosted:
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """`phi`, in seconds."""
         work_s = self._guard.coarse_s(requests, ids)
-        return ranks.arrival(requests, ids) - boost(work_s, self.gamma.value)
+        arrival_s: NDArray[np.float64] = ranks.arrival(requests, ids)
+        return arrival_s - boost(work_s, self.gamma.value)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
         """Who MemGuard protects."""

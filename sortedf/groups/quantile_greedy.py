@@ -36,7 +36,7 @@ def quantile_greedy(pool: Pool, rng: np.random.Generator) -> Ints:
     sample = pool.peak
     if m > SAMPLE_SIZE:
         sample = pool.peak[rng.integers(0, m, SAMPLE_SIZE)]
-    caps = np.unique(np.quantile(sample, CUTS, method="higher").astype(np.int64))
+    caps = np.sort(sample)[np.ceil(CUTS * (len(sample) - 1)).astype(np.int64)]
     positions = np.empty(m, dtype=np.int64)
     size = _best_scan(pool.decode, pool.peak, caps, pool.kv_budget, positions)
     return positions[:size].copy()
@@ -75,13 +75,16 @@ def _best_scan(
 ) -> int:
     """Fill `positions` with the scan of least F over all caps; return its size.
 
-    Ties: larger, then the lower cap. The scans share `positions`, so the best one is
-    done again at the end.
+    `caps` ascend. Ties: larger, then the lower cap. The scans share `positions`, so the
+    best one is done again at the end.
     """
     best_cap = caps[0]
     best_size = 0
     best_f = np.inf
-    for cap in caps:
+    for c in range(len(caps)):
+        cap = caps[c]
+        if c > 0 and cap == caps[c - 1]:
+            continue
         size, total = _scan(decode, peak, cap, budget, positions)
         f = total / (size * size)
         if f < best_f or (f == best_f and size > best_size):

@@ -22,7 +22,7 @@ STARTS_COMMANDS = {"batch", "kills"}
 NEEDS_RESULTS = {"rank_worth_trained"}
 """Read what another benchmark wrote; test_rank_worth writes it for them."""
 
-NEEDS_VLLM = {"engine", "engine_gains", "scheduler_cost"}
+NEEDS_VLLM = {"engine", "engine_gains", "scheduler_cost", "device_idle"}
 
 
 def cases():

@@ -1,0 +1,156 @@
+"""Who should run by a score, and who has to go for it, as one loop over arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortedf.jit import kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+# Entries of the array of limits.
+SIZE, EXTRA, MAX_SEQS, CAP, CHUNKED, WATERMARK, NUM_LIMITS = 0, 1, 2, 3, 4, 5, 6
+
+# Rows of the request table that are read; see `online.step_kernels`.
+PREFILL, COMPUTED, MADE = 0, 3, 4
+
+
+@kernel
+def _goes_before(
+    i: int, j: int, running: Ints, guarded: Bools, score: Floats, arrival_s: Floats
+) -> bool:
+    """Whether the i-th that runs goes before the j-th: by (guarded, score, age)."""
+    if guarded[i] != guarded[j]:
+        return bool(guarded[i])
+    if score[i] != score[j]:
+        return bool(score[i] < score[j])
+    a, b = running[i], running[j]
+    if arrival_s[a] != arrival_s[b]:
+        return bool(arrival_s[a] < arrival_s[b])
+    return bool(a < b)
+
+
+@kernel
+def _sort(
+    running: Ints, guarded: Bools, score: Floats, arrival_s: Floats, places: Ints
+) -> None:
+    """Fill `places` with the places in `running`, who is to keep running first.
+
+    By insertion, since they stood in nearly this order when they were looked at last.
+    """
+    for m in range(len(running)):
+        k = m
+        while k > 0 and _goes_before(
+            m, places[k - 1], running, guarded, score, arrival_s
+        ):
+            places[k] = places[k - 1]
+            k -= 1
+        places[k] = m
+
+
+@kernel
+def _blocks_after(ints: Ints, i: int, size: int, extra: int) -> int:
+    """Blocks that a request holds when all its tokens so far are processed."""
+    tokens: int = ints[PREFILL, i] + ints[MADE, i]
+    return -(-(tokens + extra) // size)
+
+
+@kernel
+def _growth(ints: Ints, i: int, size: int, extra: int) -> int:
+    """How many of these it does not hold yet."""
+    computed = ints[COMPUTED, i]
+    held = -(-(computed + extra) // size) if computed > 0 else 0
+    return _blocks_after(ints, i, size, extra) - held
+
+
+@kernel
+def _fits(blocks: int, free: int, count: int, per_running: float, limits: Ints) -> bool:
+    """Whether one more that needs `blocks` fits beside `count` others."""
+    if count == 0:
+        return blocks <= free
+    later = int(per_running * (count + 1))
+    return bool(count < limits[MAX_SEQS] and blocks + limits[WATERMARK] + later <= free)
+
+
+@kernel
+def choose(
+    ints: Ints, arrival_s: Floats, running: Ints, guarded: Bools, score: Floats,
+    candidates: Ints, candidate_score: Floats, num_candidates: int,
+    free_blocks: int, hysteresis: float, per_running: float, limits: Ints,
+    ids: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Choose who starts and who goes for it.
+
+    Shares are reckoned as if the whole prompt were processed in the coming step, even
+    where it takes several: nothing is to be started into room that a prompt in progress
+    is about to take.
+
+    Parameters
+    ----------
+    ints, arrival_s
+        The request table.
+    running, guarded, score
+        Who runs, whether it must not be evicted, and its score.
+    candidates, candidate_score
+        The waiting requests of least score, in order; so many of them.
+    free_blocks : int
+    hysteresis : float
+        By how much a candidate's score must be below that of who goes for it.
+    per_running : float
+        Blocks by which each is expected to grow soon, which are to stay free.
+    limits : int64 array
+    ids : int64 array
+        Filled with who runs in its new order, those who go at the end.
+
+    Returns
+    -------
+    started, stay : int
+        How many candidates start, and how many of `ids` go on running.
+    """
+    size, extra = limits[SIZE], limits[EXTRA]
+    count = stay = len(running)
+    places = ids  # of the same length; ids take their places at the end
+    _sort(running, guarded, score, arrival_s, places)
+    num_guarded = 0
+    free, tokens = free_blocks, limits[CAP]
+    for m in range(count):
+        i = running[m]
+        num_guarded += guarded[m]
+        free -= _growth(ints, i, size, extra)
+        tokens -= ints[PREFILL, i] + ints[MADE, i] - ints[COMPUTED, i]
+    started = 0
+    for c in range(num_candidates):
+        i = candidates[c]
+        own = ints[PREFILL, i] + ints[MADE, i]
+        # Evicting for tokens would not help: who decodes gives back a single one.
+        if tokens < (1 if limits[CHUNKED] else own):
+            break
+        blocks = _blocks_after(ints, i, size, extra)
+        # Take the worst until it fits; nobody if it never does.
+        left, free_then, tokens_then, count_then = stay, free, tokens, count
+        while not _fits(blocks, free_then, count_then, per_running, limits):
+            left -= 1
+            if left < num_guarded or not (
+                score[places[left]] > candidate_score[c] + hysteresis
+            ):
+                left = -1
+                break
+            j = running[places[left]]
+            free_then += _blocks_after(ints, j, size, extra)
+            tokens_then += ints[PREFILL, j] + ints[MADE, j] - ints[COMPUTED, j]
+            count_then -= 1
+        if left < 0:
+            break
+        stay, free, tokens = left, free_then - blocks, tokens_then
+        tokens -= min(own, tokens)
+        count = count_then + 1
+        started += 1
+    for m in range(len(running)):
+        ids[m] = running[places[m]]
+    return started, stay

@@ -1,0 +1,92 @@
+"""Who starts and who goes for it: the kernel against its twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online import step_kernels as k
+from online.policies.preempting import FIRST, Preempting
+from online.rules import StepRules
+from tests.online.policies import naive_preempting as naive
+from tests.online.policies.states import World
+
+pytestmark = pytest.mark.kernel
+
+
+class Given:
+    """Scores and protection as a test says, by id."""
+
+    def __init__(self, score: list[int], guarded: list[bool]) -> None:
+        self._score, self._guarded = np.array(score, float), np.array(guarded)
+
+    def update(self, state):
+        return False
+
+    def score(self, requests, ids):
+        return self._score[ids]
+
+    def protected(self, requests, ids):
+        return self._guarded[ids]
+
+    def same_until(self, state):
+        return state.step
+
+
+rules = st.builds(
+    StepRules,
+    st.integers(20, 120),
+    st.sampled_from([1, 4, 16]),
+    st.one_of(st.none(), st.integers(4, 12)),
+    st.sampled_from([None, 20, 100]),
+    chunked_prefill=st.booleans(),
+    watermark=st.sampled_from([0.0, 0.1]),
+    counts_new_token=st.booleans(),
+)
+
+
+@settings(max_examples=400)
+@given(rules, st.data())
+def test_the_kernel_chooses_as_its_twin_does(rules, data):
+    n = data.draw(st.integers(1, 4 * FIRST), label="requests")
+
+    def each(strategy, label):
+        return data.draw(st.lists(strategy, min_size=n, max_size=n), label=label)
+
+    prefill = each(st.integers(1, 12), "prefill")
+    made = each(st.integers(0, 6), "made")
+    score = each(st.integers(0, 5), "score")
+    guarded = each(st.booleans(), "guarded")
+    runs = each(st.booleans(), "runs")
+    part = each(st.sampled_from([0, 1, 9, 18, 18, 18]), "computed")
+    world = World(prefill, [99] * n, rules)
+    world.table.ints[k.MADE, :n] = made
+    world.arrive(range(n))
+    world.start([i for i in range(n) if runs[i]])
+    computed = [min(part[i], prefill[i] + made[i]) if runs[i] else 0 for i in range(n)]
+    world.table.ints[k.COMPUTED, :n] = computed
+    state = world.look(free_blocks=data.draw(st.integers(0, 15), label="free"))
+    hysteresis = data.draw(st.sampled_from([0.0, 1.0]), label="hysteresis")
+    headroom = data.draw(st.sampled_from([0, 5]), label="headroom")
+    policy = Preempting(Given(score, guarded), hysteresis=hysteresis, headroom=headroom)
+    decision = policy.decide(state)
+
+    requests = [
+        naive.Candidate(
+            i, prefill[i] + made[i], computed[i], i * 0.5, score[i], guarded[i]
+        )
+        for i in range(n)
+    ]
+    running = [requests[i] for i in state.running.tolist()]
+    waiting = [requests[i] for i in world.waiting]
+    waiting.sort(key=lambda r: (r.score, r.arrival_s, r.id))
+    start, evict, order = naive.choose(
+        running, waiting, rules, state.free_blocks, hysteresis, headroom
+    )
+    assert list(decision.start) == start
+    assert sorted(decision.evict) == sorted(evict)
+    gone = set(evict)
+    now = [i for i in state.running.tolist() if i not in gone]
+    assert (now if decision.order is None else decision.order) == order
