@@ -129,8 +129,8 @@ class BoostQueue:
 
     def _score(self, requests: RequestView, ids: Ints) -> Floats:
         work_s = self._work_s(requests, ids)
-        arrived_s: NDArray[np.float64] = ranks.arrival(requests, ids)
-        return arrived_s - boost(work_s, self.gamma)
+        arrival_s: Floats = ranks.arrival(requests, ids)
+        return arrival_s - boost(work_s, self.gamma)
 
 
 @register_policy("svf-boost", about="boost by volume and backlog", knows="a length")
