@@ -8,15 +8,13 @@ counts is for how long the device has nothing to do between two steps.
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.played_device import played, step
 from benchmarks.registry import Spec, add, markdown_table
 from benchmarks.scheduler_cost import LOADS, POLICIES, REAL_STEP_S, WARM_UP, Stream
 from online.executor.vllm_engine import VllmSettings, start_engine
@@ -24,103 +22,6 @@ from online.policy import make_policy
 
 if TYPE_CHECKING:
     from benchmarks.registry import Row, Settings
-
-SPIN_S = 0.0005
-"""How long before a step is over the wait for it stops sleeping."""
-
-
-class Device:
-    """Stands for an executor: runs steps one after the other, each in the same time.
-
-    Its times are reckoned and not kept by a thread, which would have to wait for the
-    interpreter to notice that a step is over.
-    """
-
-    def __init__(self, scheduler: Any, *, run_async: bool) -> None:
-        self._scheduler = scheduler
-        self._async = run_async
-        self._launched: Any = None
-        self._free_at = 0.0
-        self.idle_s: list[float] = []
-
-    def execute_model(self, output: Any, non_block: bool = False) -> Any:
-        """Launch a step."""
-        if not self._async:
-            return self._launch(output)
-        self._launched = output
-        done: Future[Any] = Future()
-        done.set_result(None)
-        return done
-
-    def sample_tokens(self, grammar: Any, non_block: bool = False) -> Any:
-        """Launch the step that is waiting for it, under async scheduling."""
-        return self._launch(self._launched)
-
-    def _launch(self, output: Any) -> _Step:
-        now = time.perf_counter()
-        if self._free_at:
-            self.idle_s.append(max(0.0, now - self._free_at))
-        self._free_at = max(now, self._free_at) + REAL_STEP_S
-        return _Step(self._free_at, _one_token_each(output, self._scheduler))
-
-
-@dataclass
-class _Step:
-    """What the engine waits for."""
-
-    over_at: float
-    outcome: Any
-
-    def result(self) -> Any:
-        """Wait until the step is over."""
-        rest = self.over_at - time.perf_counter()
-        if rest > SPIN_S:
-            time.sleep(rest - SPIN_S)
-        while time.perf_counter() < self.over_at:
-            pass
-        return self.outcome
-
-
-def _one_token_each(output: Any, scheduler: Any) -> Any:
-    """Output of a model that makes a token for each request with its whole prompt."""
-    from vllm.v1.outputs import ModelRunnerOutput
-
-    names = list(output.num_scheduled_tokens)
-    requests = scheduler.requests
-    tokens = [[] if requests[name].is_prefill_chunk else [7] for name in names]
-    places = {name: place for place, name in enumerate(names)}
-    return ModelRunnerOutput(names, places, tokens)
-
-
-@dataclass
-class Core:
-    """The engine core with a stream of requests that are ready to be added."""
-
-    core: Any
-    ready: deque[Any] = field(default_factory=deque)
-
-    def prepare(self, stream: Stream, count: int) -> None:
-        """Make requests, as the engine's front end does beside it."""
-        own_add = self.core.add_request
-        self.core.add_request = lambda request, wave: self.ready.append(request)
-        stream.send(count)
-        self.core.add_request = own_add
-
-    def add(self, count: int) -> None:
-        """Let some come."""
-        for _ in range(count):
-            self.core.add_request(self.ready.popleft())
-
-    def step(self) -> int:
-        """Run one step of the core; return how many are done by it."""
-        outputs, executed = self.core.step_fn()
-        self.core.post_step(executed)
-        return sum(
-            output.finished
-            for client in (outputs or {}).values()
-            for output in client.outputs
-        )
-
 
 def measure(
     policy: str | None, waiting: int, load: str, steps: int, *, run_async: bool
@@ -135,22 +36,18 @@ def measure(
     scheduler = core.scheduler
     if policy is not None:
         scheduler.attach(scheduler.table, make_policy(policy))
-    driven = Core(core)
     # In each step at most all that run are done, and on average far fewer.
-    driven.prepare(Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP))
-    driven.add(waiting + 100)
-    device = Device(scheduler, run_async=run_async)
-    executor, core.model_executor = core.model_executor, device
-    if run_async:
-        core.batch_queue, core.batch_queue_size = deque(maxlen=2), 2
-        core.step_fn = core.step_with_batch_queue
+    ready = _prepared(core, Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP))
+    for _ in range(waiting + 100):
+        core.add_request(ready.popleft())
     running = []
-    while len(device.idle_s) < steps + WARM_UP:
-        done = driven.step()
-        running.append(len(scheduler.running))
-        driven.add(min(done, len(driven.ready)))
+    with played(core, REAL_STEP_S, run_async=run_async) as device:
+        while len(device.idle_s) < steps + WARM_UP:
+            done = sum(output.finished for output in step(core))
+            running.append(len(scheduler.running))
+            for _ in range(min(done, len(ready))):
+                core.add_request(ready.popleft())
     idle = 1e6 * np.array(device.idle_s[WARM_UP : WARM_UP + steps])
-    core.model_executor = executor
     llm.engine_core.shutdown()
     median_us, p99_us = np.percentile(idle, [50, 99]).tolist()
     return {
@@ -164,6 +61,15 @@ def measure(
         "idle_median_us": median_us,
         "idle_p99_us": p99_us,
     }
+
+
+def _prepared(core: Any, stream: Stream, count: int) -> deque[Any]:
+    """Make requests and keep them, as the front end of an engine does beside it."""
+    ready: deque[Any] = deque()
+    own_add, core.add_request = core.add_request, lambda request, _: ready.append(request)
+    stream.send(count)
+    core.add_request = own_add
+    return ready
 
 
 def run(settings: Settings) -> list[Row]:

@@ -9,6 +9,7 @@ from benchmarks.journal import Journal
 from benchmarks.ranking_cells import (
     SETTINGS,
     Bench,
+    pairwise_less,
     second_opinions,
     without_lists,
     write_scores,
@@ -152,28 +153,9 @@ def _verdict(rows: list[Row], cells: list[tuple[str, str]]) -> str:
     lines = [
         f"First of the three losses by median, of {len(cells)} cells: {counted}. "
         f"Pairwise is above the best cheap rival in {above} of {len(cells)}.",
+        *(pairwise_less(rival, rows) for rival in ("pointwise", "listwise")),
     ]
-    for rival in ("pointwise", "listwise"):
-        gains = _differences(rows, "pairwise", rival)
-        wins = sum(gain > 0 for gain in gains)
-        lines.append(
-            f"Pairwise less {rival} over all single trainings: median "
-            f"{median(gains):+.3f}, from {min(gains):+.3f} to {max(gains):+.3f}; above "
-            f"in {wins} of {len(gains)}."
-        )
     return "\n\n".join(lines)
-
-
-def _differences(rows: list[Row], one: str, other: str) -> list[float]:
-    tau = {
-        (row["data"], row["model"], row["seed"], row["method"]): row["tau_b"]
-        for row in rows
-    }
-    return [
-        value - tau[*key[:3], other]
-        for key, value in tau.items()
-        if key[3] == one and (*key[:3], other) in tau
-    ]
 
 
 def _matrix(rows: list[Row], data: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,6 +218,24 @@ LISTS = ("lengths", "prompt_tokens", "scores")
 def without_lists(row: Row) -> Row:
     """Return a row as the benchmark's results keep it: figures only."""
     return {key: value for key, value in row.items() if key not in LISTS}
+
+
+def pairwise_less(rival: str, rows: list[Row]) -> str:
+    """Say by how much pairwise is above another loss, training by training."""
+    tau = {
+        (row["data"], row["model"], row["seed"], row["method"]): row["tau_b"]
+        for row in rows
+    }
+    gains = [
+        value - tau[*key[:3], rival]
+        for key, value in tau.items()
+        if key[3] == "pairwise" and (*key[:3], rival) in tau
+    ]
+    return (
+        f"Pairwise less {rival} over all single trainings: median "
+        f"{median(gains):+.3f}, from {min(gains):+.3f} to {max(gains):+.3f}; above "
+        f"in {sum(gain > 0 for gain in gains)} of {len(gains)}."
+    )
 
 
 def write_scores(path: Path, rows: list[Row]) -> None:

@@ -7,7 +7,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.journal import Journal
-from benchmarks.ranking_cells import SETTINGS, Bench, without_lists
+from benchmarks.ranking_cells import (
+    SETTINGS,
+    Bench,
+    pairwise_less,
+    without_lists,
+)
 from benchmarks.ranking_data import DATA_SETS, SEEDS
 from benchmarks.registry import Row, Settings, Spec, add, markdown_table
 from online.ranking.losses import LOSSES
@@ -68,15 +73,19 @@ def page(rows: list[Row]) -> str:
         f"{changes.get('learning_rate', SETTINGS.learning_rate):g} for the {depth}"
         for depth, changes in DEPTHS.items()
     )
-    return "\n\n".join(
-        [
-            "As in `ranking`, with more of the encoder trained and less of it frozen; "
-            f"tau_b on test prompts, medians of {len(seeds)} seeds, and CPU seconds of "
-            "a training with its tests. The paper trains all of a larger encoder "
-            f"(bert-base-uncased, 12 layers). Learning rates: {rates}.",
-            markdown_table(["trained and tested on", *LOSSES, "CPU s"], table),
-        ]
-    )
+    parts = [
+        "As in `ranking`, with more of the encoder trained and less of it frozen; "
+        f"tau_b on test prompts, medians of {len(seeds)} seeds, and CPU seconds of "
+        "a training with its tests. The paper trains all of a larger encoder "
+        f"(bert-base-uncased, 12 layers). Learning rates: {rates}.",
+        markdown_table(["trained and tested on", *LOSSES, "CPU s"], table),
+    ]
+    for depth in DEPTHS:
+        mine = [row for row in rows if row["depth"] == depth]
+        if mine:
+            told = [pairwise_less(rival, mine) for rival in ("pointwise", "listwise")]
+            parts.append(f"{depth.capitalize()}. {' '.join(told)}")
+    return "\n\n".join(parts)
 
 
 def _middle(rows: list[Row], loss: str) -> float:
