@@ -23,6 +23,7 @@ from online.policy import make_policy
 if TYPE_CHECKING:
     from benchmarks.registry import Row, Settings
 
+
 def measure(
     policy: str | None, waiting: int, load: str, steps: int, *, run_async: bool
 ) -> Row:
@@ -37,7 +38,9 @@ def measure(
     if policy is not None:
         scheduler.attach(scheduler.table, make_policy(policy))
     # In each step at most all that run are done, and on average far fewer.
-    ready = _prepared(core, Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP))
+    ready = _prepared(
+        core, Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP)
+    )
     for _ in range(waiting + 100):
         core.add_request(ready.popleft())
     running = []
@@ -66,7 +69,10 @@ def measure(
 def _prepared(core: Any, stream: Stream, count: int) -> deque[Any]:
     """Make requests and keep them, as the front end of an engine does beside it."""
     ready: deque[Any] = deque()
-    own_add, core.add_request = core.add_request, lambda request, _: ready.append(request)
+    own_add, core.add_request = (
+        core.add_request,
+        lambda request, _: ready.append(request),
+    )
     stream.send(count)
     core.add_request = own_add
     return ready

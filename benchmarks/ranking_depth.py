@@ -25,14 +25,10 @@ DEPTHS: dict[str, dict[str, Any]] = {
 """What is trained; the more layers, the lower the learning rate that they stand."""
 
 CELLS = (
-    ("alpaca_eval", "gpt-4-turbo-2024-04-09", "last 2 layers"),
-    ("reasoning_planning", "o1-mini", "last 2 layers"),
-    ("zeroeval_math_code", "Meta-Llama-3.1-8B-Instruct", "last 2 layers"),
-    ("reasoning_gym", "Llama-3.3-70B-Instruct", "last 2 layers"),
+    *((of.name, model, "last 2 layers") for of in DATA_SETS for model in of.models),
     ("alpaca_eval", "gpt-4-turbo-2024-04-09", "all 6 layers"),
 )
-"""Data set, model, and how deep, in the order of their worth for their cost; the last
-layer alone is trained for every model."""
+"""Data set, model, and how deep; all layers take too long for more."""
 
 
 def run(settings: Settings) -> list[Row]:
