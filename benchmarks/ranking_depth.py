@@ -25,7 +25,7 @@ DEPTHS: dict[str, dict[str, Any]] = {
 """What is trained; the more layers, the lower the learning rate that they stand."""
 
 CELLS = (
-    *((of.name, model, "last 2 layers") for of in DATA_SETS for model in of.models),
+    *((of.name, model, "last 2 layers") for of in DATA_SETS for model in of.trained),
     ("alpaca_eval", "gpt-4-turbo-2024-04-09", "all 6 layers"),
 )
 """Data set, model, and how deep; all layers take too long for more."""
