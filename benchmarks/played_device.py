@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+TOKEN = 77
+"""What every request gets; it ends no answer."""
 
 SPIN_S = 0.0005
 """How long before a step is over the wait for it stops sleeping."""
@@ -50,13 +52,13 @@ class Device:
         self.idle_s: list[float] = []
 
     def execute_model(self, output: Any, non_block: bool = False) -> Any:
-        """Launch a step."""
+        """Launch a step; one without tokens is over at once."""
+        if not output.total_num_scheduled_tokens:
+            return _Step(0.0, _one_token_each(output, self._scheduler))
         if not self._async:
             return self._launch(output)
         self._launched = output
-        done: Future[Any] = Future()
-        done.set_result(None)
-        return done
+        return _Step(0.0, None)
 
     def sample_tokens(self, grammar: Any, non_block: bool = False) -> Any:
         """Launch the step that is waiting for it, under async scheduling."""
@@ -93,7 +95,7 @@ def _one_token_each(output: Any, scheduler: Any) -> Any:
 
     names = list(output.num_scheduled_tokens)
     requests = scheduler.requests
-    tokens = [[] if requests[name].is_prefill_chunk else [7] for name in names]
+    tokens = [[] if requests[name].is_prefill_chunk else [TOKEN] for name in names]
     places = {name: place for place, name in enumerate(names)}
     return ModelRunnerOutput(names, places, tokens)
 

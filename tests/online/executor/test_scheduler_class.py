@@ -100,7 +100,7 @@ def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
     assert scheduler.table.num_places <= 60
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "svf"])
+@pytest.mark.parametrize("policy", ["fcfs", "svf", "sorted-f-online", "srpt", "las"])
 def test_async_scheduling(start_llm, policy):
     """A step is scheduled before the tokens of the one before it are known.
 
@@ -119,7 +119,14 @@ def test_async_scheduling(start_llm, policy):
         llm.llm_engine.add_request(str(i), prompt, own)
     wanted = {r: request.max_tokens for r, request in scheduler.requests.items()}
     made = dict.fromkeys(wanted, 0)
-    steps = 0
+    steps, evicted = 0, []
+    preempt = scheduler._preempt_request
+
+    def noted(request, *rest, **named):
+        evicted.append(request)
+        preempt(request, *rest, **named)
+
+    scheduler._preempt_request = noted
     with played(core, 0.0, run_async=True):
         while scheduler.has_requests() or core.batch_queue:
             for output in step(core):
@@ -128,6 +135,7 @@ def test_async_scheduling(start_llm, policy):
             assert len(core.batch_queue) <= 1  # what it waits for is taken out
     assert made == wanted
     assert steps < 5000
+    assert evicted or policy not in ("fcfs", "srpt", "las")
     assert scheduler.policy_in_charge is not None
 
 
