@@ -16,6 +16,7 @@ from sortedf.groups.core import (
     MAX_SCALE_BITS,
     Core,
     Ranking,
+    _smallest,
     best_multiplier,
     scale_for,
     undominated,
@@ -276,3 +277,12 @@ def test_mixed_backlogs_agree_with_the_dynamic_program(seed):
         group = selector(pool, rng)
         assert group.tolist() == dp_group(pool)
         pool = pool.without(group)
+
+
+@given(st.lists(st.integers(-3, 9), min_size=1, max_size=40), st.data())
+def test_the_smallest_are_found_without_sorting(values, data):
+    """Whatever the ties; nothing is lost on the way."""
+    count = data.draw(st.integers(1, len(values)))
+    mixed = np.array(values)
+    assert _smallest(mixed, count) == sorted(values)[count - 1]
+    assert sorted(mixed.tolist()) == sorted(values)
