@@ -330,18 +330,26 @@ def _burst_gain(
 
 
 def _overhead(rows: list[Row]) -> Found | None:
-    ours = [
-        row["added_median_us"]
-        for row in rows
-        if row.get("added_median_us") is not None and row["waiting"] == 1000
-    ]
-    if not ours:
+    """How much longer a step gets, with the next one scheduled beside it and not."""
+    longer = {
+        run_async: [
+            (row["idle_mean_us"] - plain["idle_mean_us"]) / 25_000
+            for plain in rows
+            for row in rows
+            if row["async"] == run_async == plain["async"]
+            and plain["scheduler"] == "vLLM's own" != row["scheduler"]
+            and all(row[key] == plain[key] for key in ("load", "waiting", "repeat"))
+        ]
+        for run_async in (True, False)
+    }
+    if not all(longer.values()):
         return None
-    share = max(ours) / 25_000
     text = (
-        f"scheduler class: {_span(ours, '.0f')} us a step, at most {share:.2%} of 25 ms"
+        f"a step of 25 ms gets longer by {_span(longer[True], '.2%')} with async "
+        f"scheduling, by {_span(longer[False], '.2%')} without"
     )
-    return Found(text, YES if share <= 0.001 else NO)
+    met = [max(shares) <= 0.001 for shares in longer.values()]
+    return Found(text, YES if all(met) else PARTLY if any(met) else NO)
 
 
 # UniBoost.
@@ -499,10 +507,10 @@ HEADLINES: tuple[Headline, ...] = (
         "as for the mean.",
     ),
     Headline(
-        "PARS", "scheduling as part of serving time", "0.08 %", "scheduler_cost",
+        "PARS", "scheduling as part of serving time", "0.08 %", "device_idle",
         _overhead,
-        "ours decides in each step what fits until its end, in Python on a slow core; "
-        "theirs sorts a queue.",
+        "ours decides in each step what fits until its end, in Python; theirs sorts a "
+        "queue. Beside a busy device, as vLLM does by default, both cost nothing.",
     ),
     Headline(
         "UniBoost", "P99 TTLT over SRPT's with perfect lengths", "0.50 to 0.65",

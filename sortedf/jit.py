@@ -22,7 +22,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     of the outer kernel when it decides whether to compile again. Signatures stay open,
     because a frozen array is another type to numba than a writeable one.
     """
-    jitted: Any = numba.njit(cache=True, nogil=True)(function)
+    # Nobody calls them from C, so that what numba adds for it need not be compiled.
+    jitted: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
     if not numba.config.DISABLE_JIT:
         _take_numbers_by_type(jitted)
     compiled: Callable[P, R] = jitted
