@@ -69,10 +69,8 @@ def measure(
 def _prepared(core: Any, stream: Stream, count: int) -> deque[Any]:
     """Make requests and keep them, as the front end of an engine does beside it."""
     ready: deque[Any] = deque()
-    own_add, core.add_request = (
-        core.add_request,
-        lambda request, _: ready.append(request),
-    )
+    own_add = core.add_request
+    core.add_request = lambda request, _: ready.append(request)
     stream.send(count)
     core.add_request = own_add
     return ready

@@ -57,7 +57,7 @@ class GroupQueue:
         self._every = every
         self._keep_group = keep_group
         self._rng = np.random.default_rng(seed)
-        self._rows = SortedRows(("decode", "id", "prefill", "peak"))
+        self._rows = SortedRows(4)  # answer length, id, prompt, peak
         self._decode: dict[int, int] = {}  # of all that wait
         self._groups: list[list[int]] = []
         self._begun = False  # whether somebody of the first group has started

@@ -27,13 +27,13 @@ class SortedRows:
 
     Parameters
     ----------
-    names : sequence of str
-        What the columns are called.
+    width : int
+        Entries of a row.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._table: Ints = np.zeros((len(names), 64), dtype=np.int64)
-        self._one: Ints = np.zeros(len(names), dtype=np.int64)
+    def __init__(self, width: int) -> None:
+        self._table: Ints = np.zeros((width, 64), dtype=np.int64)
+        self._one: Ints = np.zeros(width, dtype=np.int64)
         self._begin = self._count = 0
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ few_or_many = st.one_of(st.integers(1, 4), st.integers(MANY + 1, 3 * MANY))
 def test_whatever_comes_and_goes_the_rows_are_in_order(moves, seed):
     """One by one and many at once, at either end and in between."""
     draw = np.random.default_rng(seed)
-    rows, kept, number = SortedRows(("key", "id", "value")), [], 0
+    rows, kept, number = SortedRows(3), [], 0
     for comes, count in moves:
         if comes:
             keys = draw.integers(0, 20, count).tolist()
@@ -36,7 +36,7 @@ def test_whatever_comes_and_goes_the_rows_are_in_order(moves, seed):
 
 def test_who_goes_first_moves_nobody():
     """A queue that is served from the front does not shift its rows to the left."""
-    rows = SortedRows(("key", "id"))
+    rows = SortedRows(2)
     rows.insert([(key, key) for key in range(10)])
     first = rows.columns()[0]
     rows.remove([(0, 0)])
