@@ -79,7 +79,7 @@ def _prepared(core: Any, stream: Stream, count: int) -> deque[Any]:
 def run(settings: Settings) -> list[Row]:
     """Measure plain vLLM and some policies, in turns."""
     rows = []
-    for repeat in range(settings.pick(3, 1)):
+    for repeat in range(settings.pick(2, 1)):
         for waiting in (1000, 10_000)[: settings.pick(2, 1)]:
             for load in LOADS:
                 for run_async in (False, True):
