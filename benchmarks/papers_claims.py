@@ -481,7 +481,8 @@ HEADLINES: tuple[Headline, ...] = (
         "PARS", "pairwise above pointwise and listwise", "on all data", "ranking",
         _pairwise_first,
         "all three train the same network on the same batches; with few prompts the "
-        "differences are of the size of those between seeds.",
+        "differences are of the size of those between seeds. With more of the network "
+        "trained, pairwise is above pointwise for most models (`ranking_depth`).",
     ),
     Headline(
         "PARS", "trained on another model, above pointwise on this one", "stated",

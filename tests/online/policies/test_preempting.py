@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online import step_kernels as k
+from online.policies import preempting_kernels
 from online.policies.preempting import FIRST, Preempting
 from online.rules import StepRules
 from tests.online.policies import naive_preempting as naive
@@ -45,6 +46,12 @@ rules = st.builds(
     watermark=st.sampled_from([0.0, 0.1]),
     counts_new_token=st.booleans(),
 )
+
+
+def test_rows_of_the_table_have_one_name():
+    """A kernel must have its constants in its own file."""
+    mine = preempting_kernels.PREFILL, preempting_kernels.COMPUTED
+    assert (*mine, preempting_kernels.MADE) == (k.PREFILL, k.COMPUTED, k.MADE)
 
 
 @settings(max_examples=400)
