@@ -165,6 +165,16 @@ def request_cost(
 
 
 @kernel
+def _copy(source: Ints, first: int, target: Ints, at: int, count: int) -> None:
+    """Copy `count` entries from `first` on to where `at` says.
+
+    A loop, since numba takes seconds to compile the assignment of a slice.
+    """
+    for m in range(count):
+        target[at + m] = source[first + m]
+
+
+@kernel
 def find_due(guide: Guide, stride: int) -> None:
     """Fill in when requests are due: the cheapest start, by a scan and bisection.
 
@@ -435,9 +445,9 @@ def _expand(
     clock, count = rows.clock[row], rows.running[row]
     num_waiting, next_rank = rows.num_waiting[row], rows.next_rank[row]
     cost = rows.cost[row]
-    end[:count] = rows.end[row, :count]
-    used[:count] = rows.used[row, :count]
-    waiting[:num_waiting] = rows.waiting[row, :num_waiting]
+    _copy(rows.end[row], 0, end, 0, count)
+    _copy(rows.used[row], 0, used, 0, count)
+    _copy(rows.waiting[row], 0, waiting, 0, num_waiting)
     answer = _sample_answers(request, waiting, num_waiting, work.answers)
     taste = _draw_taste(seed, narrow, wide, answer)
     started = fresh = prompt_tokens = 0
@@ -650,11 +660,11 @@ def expand_rows(
         new.num_waiting[k] = num_waiting
         new.next_rank[k] = next_rank
         new.cost[k] = cost
-        new.end[k, :count] = work.end[:count]
-        new.used[k, :count] = work.used[:count]
-        new.waiting[k, :num_waiting] = work.waiting[:num_waiting]
-        rank[first[k] : first[k] + started] = work.rank[:started]
-        start[first[k] : first[k] + started] = work.start[:started]
+        _copy(work.end, 0, new.end[k], 0, count)
+        _copy(work.used, 0, new.used[k], 0, count)
+        _copy(work.waiting, 0, new.waiting[k], 0, num_waiting)
+        _copy(work.rank, 0, rank, first[k], started)
+        _copy(work.start, 0, start, first[k], started)
         first[k + 1] = first[k] + started
         kept += 1
     return kept
@@ -693,8 +703,8 @@ def copy_row(source: Line, k: int, target: Line, m: int) -> None:
     target.fresh[m] = source.fresh[k]
     target.prompt_tokens[m] = source.prompt_tokens[k]
     target.cost[m] = source.cost[k]
-    target.end[m, :count] = source.end[k, :count]
-    target.used[m, :count] = source.used[k, :count]
+    _copy(source.end[k], 0, target.end[m], 0, count)
+    _copy(source.used[k], 0, target.used[m], 0, count)
 
 
 @kernel
@@ -933,17 +943,17 @@ def anneal_window(
             if trial.cost[k + 1] <= limit:
                 new = _value_of(guide, trial, m, order, first + m, answers)
             if new > limit:
-                order[first + low : first + m] = old[low:]
+                _copy(old, low, order, first + low, m - low)
                 if changed >= 0:
                     delay[changed] = was
                 continue
             value = new
-            old[low:] = order[first + low : first + m]
+            _copy(order, first + low, old, low, m - low)
             for k in range(low + 1, m + 1):
                 copy_row(trial, k, line, k)
         if value < least:
             least = value
-            best_order[:] = old
+            _copy(old, 0, best_order, 0, m)
             for k in range(m):
                 best_delay[k] = delay[old[k]]
     return least
