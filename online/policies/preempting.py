@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from online.policies.preempting_kernels import (
-    CAP,
-    CHUNKED,
-    EXTRA,
-    MAX_SEQS,
-    NUM_LIMITS,
-    SIZE,
-    WATERMARK,
-    choose,
-)
+from online.policies.preempting_kernels import choose
 from online.policies.queue import RankedQueue
 from online.state import NOTHING, Decision
 
@@ -25,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.requests import RequestView
-    from online.rules import StepRules
     from online.state import State
 
     Ints = NDArray[np.int64]
@@ -87,7 +77,7 @@ class Preempting:
         self.headroom = headroom
         self._queue = RankedQueue(scorer.score)
         self._standing = NOTHING
-        self._limits: Ints | None = None
+        self._rules: Ints | None = None
 
     def decide(self, state: State) -> Decision:
         """Start and evict by score."""
@@ -113,8 +103,8 @@ class Preempting:
         requests, running = state.requests, state.running
         score = self.scorer.score(requests, running)
         guarded = self.scorer.protected(requests, running)
-        if self._limits is None:  # they stay the same for a run
-            self._limits = _limits(state.rules)
+        if self._rules is None:  # they stay the same for a run
+            self._rules = state.rules.as_array()
         per_running = self.headroom / state.rules.block_size
         ids = np.empty(len(running), dtype=np.int64)
         most = FIRST
@@ -125,20 +115,11 @@ class Preempting:
             started, stay = choose(
                 requests.ints, requests.arrival_s, running, guarded, score,
                 waiting, scores, len(head),
-                state.free_blocks, self.hysteresis, per_running, self._limits, ids,
+                state.free_blocks, self.hysteresis, per_running, self._rules, ids,
             )  # fmt: skip
             if started < most:
                 return waiting[:started].tolist(), ids, stay
             most *= 4
-
-
-def _limits(rules: StepRules) -> Ints:
-    """Rules as the kernel reads them."""
-    limits = np.zeros(NUM_LIMITS, dtype=np.int64)
-    limits[SIZE], limits[EXTRA] = rules.block_size, rules.extra_slots
-    limits[MAX_SEQS], limits[CAP] = rules.seqs_cap, rules.tokens_cap
-    limits[CHUNKED], limits[WATERMARK] = rules.chunked_prefill, rules.watermark_blocks
-    return limits
 
 
 def _no_preemption_until(state: State) -> int:

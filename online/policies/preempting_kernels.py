@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
-# Entries of the array of limits.
-SIZE, EXTRA, MAX_SEQS, CAP, CHUNKED, WATERMARK, NUM_LIMITS = 0, 1, 2, 3, 4, 5, 6
-
-# Rows of the request table that are read; see `online.step_kernels`.
+# Entries of the array of rules, and rows of the request table, that are read here; see
+# `online.step_kernels`.
+BLOCK_SIZE, MAX_SEQS, MAX_TOKENS_STEP, CHUNKED, WATERMARK, EXTRA = 0, 1, 2, 3, 5, 6
 PREFILL, COMPUTED, MADE = 0, 3, 4
 
 
@@ -70,19 +69,19 @@ def _growth(ints: Ints, i: int, size: int, extra: int) -> int:
 
 
 @kernel
-def _fits(blocks: int, free: int, count: int, per_running: float, limits: Ints) -> bool:
+def _fits(blocks: int, free: int, count: int, per_running: float, rules: Ints) -> bool:
     """Whether one more that needs `blocks` fits beside `count` others."""
     if count == 0:
         return blocks <= free
     later = int(per_running * (count + 1))
-    return bool(count < limits[MAX_SEQS] and blocks + limits[WATERMARK] + later <= free)
+    return bool(count < rules[MAX_SEQS] and blocks + rules[WATERMARK] + later <= free)
 
 
 @kernel
 def choose(
     ints: Ints, arrival_s: Floats, running: Ints, guarded: Bools, score: Floats,
     candidates: Ints, candidate_score: Floats, num_candidates: int,
-    free_blocks: int, hysteresis: float, per_running: float, limits: Ints,
+    free_blocks: int, hysteresis: float, per_running: float, rules: Ints,
     ids: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Choose who starts and who goes for it.
@@ -104,7 +103,8 @@ def choose(
         By how much a candidate's score must be below that of who goes for it.
     per_running : float
         Blocks by which each is expected to grow soon, which are to stay free.
-    limits : int64 array
+    rules : int64 array
+        See `StepRules.as_array`.
     ids : int64 array
         Filled with who runs in its new order, those who go at the end.
 
@@ -113,12 +113,12 @@ def choose(
     started, stay : int
         How many candidates start, and how many of `ids` go on running.
     """
-    size, extra = limits[SIZE], limits[EXTRA]
+    size, extra = rules[BLOCK_SIZE], rules[EXTRA]
     count = stay = len(running)
     places = ids  # of the same length; ids take their places at the end
     _sort(running, guarded, score, arrival_s, places)
     num_guarded = 0
-    free, tokens = free_blocks, limits[CAP]
+    free, tokens = free_blocks, rules[MAX_TOKENS_STEP]
     for m in range(count):
         i = running[m]
         num_guarded += guarded[m]
@@ -129,12 +129,12 @@ def choose(
         i = candidates[c]
         own = ints[PREFILL, i] + ints[MADE, i]
         # Evicting for tokens would not help: who decodes gives back a single one.
-        if tokens < (1 if limits[CHUNKED] else own):
+        if tokens < (1 if rules[CHUNKED] else own):
             break
         blocks = _blocks_after(ints, i, size, extra)
         # Take the worst until it fits; nobody if it never does.
         left, free_then, tokens_then, count_then = stay, free, tokens, count
-        while not _fits(blocks, free_then, count_then, per_running, limits):
+        while not _fits(blocks, free_then, count_then, per_running, rules):
             left -= 1
             if left < num_guarded or not (
                 score[places[left]] > candidate_score[c] + hysteresis
