@@ -28,6 +28,7 @@ from online import step_kernels as k
 from online.executor.chooser import Chooser
 from online.executor.hints import Hints
 from online.executor.options import SchedulerOptions, scheduler_options
+from online.executor.preload import preload
 from online.executor.running import Running
 from online.requests import RequestTable
 from online.rules import StepRules
@@ -144,6 +145,7 @@ class _WithPolicy:
         self._ones = np.ones(self._room, dtype=np.int64)
         self._resumed = tuple(np.zeros(self._room, dtype=np.int64) for _ in range(2))
         self._out = np.zeros(k.NUM_RESULTS, dtype=np.int64)
+        preload(options.make_policy(), self.rules, options.step_time)
         self.attach(RequestTable(), options.make_policy(), step_time=options.step_time)
 
     def attach(

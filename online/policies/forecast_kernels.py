@@ -109,6 +109,38 @@ def forecast_running(
 
 
 @kernel
+def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, count: int) -> None:
+    """Sort the three arrays by `end`, digit by digit from the last one.
+
+    As quick as `argsort` for as many as an engine runs, and compiled in half the time.
+    """
+    order, moved, was_tokens, was_ready, was_end = np.empty((5, count), dtype=np.int64)
+    largest = 0
+    for m in range(count):
+        order[m] = m
+        was_tokens[m], was_ready[m], was_end[m] = tokens[m], ready[m], end[m]
+        largest = max(largest, end[m])
+    first = np.empty(257, dtype=np.int64)  # place of the first with a digit
+    digit = 0
+    while largest >> digit > 0:
+        for c in range(257):
+            first[c] = 0
+        for m in range(count):
+            first[1 + (end[m] >> digit & 255)] += 1
+        for c in range(256):
+            first[c + 1] += first[c]
+        for m in range(count):
+            c = was_end[order[m]] >> digit & 255
+            moved[first[c]] = order[m]
+            first[c] += 1
+        order, moved = moved, order
+        digit += 8
+    for m in range(count):
+        i = order[m]
+        tokens[m], ready[m], end[m] = was_tokens[i], was_ready[i], was_end[i]
+
+
+@kernel
 def _usage_at_ends(
     tokens: Ints, ready: Ints, end: Ints, count: int,
     extra: int, size: int, shift: int, used: Ints,
@@ -125,7 +157,9 @@ def _usage_at_ends(
     for c in range(1, size):
         empty[c] = empty[c + size] = size - c
     total = 0
-    all_ready = ready[:count].max() <= 1 if count else True
+    all_ready = True
+    for m in range(count):
+        all_ready &= ready[m] <= 1
     for m in range(count - 1, -1, -1):
         offset = tokens[m] - ready[m] + extra
         total += offset
@@ -237,10 +271,7 @@ def look_ahead(
     happens, 0 for the chosen. Returns how many are chosen.
     """
     count, room = len(running), len(running) + len(candidates)
-    tokens = np.empty(room, dtype=np.int64)
-    ready = np.empty(room, dtype=np.int64)
-    end = np.empty(room, dtype=np.int64)
-    used = np.empty(room, dtype=np.int64)
+    tokens, ready, end, used = np.empty((4, room), dtype=np.int64)
     slots = num_blocks * size - extra
     left_now = forecast_running(
         prefill, predicted, made, computed, running, slots, cap, tokens, ready, end
@@ -250,10 +281,7 @@ def look_ahead(
         i = running[m]
         if made[i] < min(predicted[i], slots + 1 - prefill[i]):
             foreseen = min(foreseen, end[m])
-    by_end = np.argsort(end[:count])
-    tokens[:count] = tokens[:count][by_end]
-    ready[:count] = ready[:count][by_end]
-    end[:count] = end[:count][by_end]
+    _sort_by_end(tokens, ready, end, count)
     _usage_at_ends(tokens, ready, end, count, extra, size, shift, used)
     chosen = passed = 0
     for c in range(len(candidates)):
