@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numba
+from numba.core import event
 from numba.core.types import unliteral
 
 if TYPE_CHECKING:
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
+
+COMPILING = "compiling for this machine, once; it may take half a minute."
+"""What users read when they are the first to run a kernel on a machine."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -26,8 +33,29 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     jitted: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
     if not numba.config.DISABLE_JIT:
         _take_numbers_by_type(jitted)
+        _FIRST.ours.add(jitted)
     compiled: Callable[P, R] = jitted
     return compiled
+
+
+class _FirstCompiled(event.Listener):  # type: ignore[misc]
+    """Says in the log what the first run on a machine waits for."""
+
+    def __init__(self) -> None:
+        self.ours: set[Any] = set()
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self._said and event.data["dispatcher"] in self.ours:
+            self._said = True
+            logger.info(COMPILING)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_FIRST = _FirstCompiled()
+event.register("numba:compile", _FIRST)
 
 
 def _take_numbers_by_type(jitted: Any) -> None:

@@ -22,6 +22,7 @@ from sortedf.cli import (
     simulate,
     solve,
 )
+from sortedf.cli.progress import compiling_shown
 from sortedf.errors import SortedfError
 
 # The class of all usage errors, wherever this version of typer keeps it.
@@ -67,7 +68,8 @@ def exit_code(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     command = typer.main.get_command(app)
     try:
-        code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
+        with compiling_shown():
+            code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
     except UsageError as error:
         return _fail(error.format_message(), 2)
     except (SortedfError, ValueError) as error:  # the library's word for misuse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from contextlib import contextmanager
@@ -35,6 +36,20 @@ def shown(what: str) -> Iterator[_Lines | _Bar]:
         yield show
     finally:
         show.close()
+
+
+@contextmanager
+def compiling_shown() -> Iterator[None]:
+    """Let people see what the first run on a machine waits for."""
+    logger = logging.getLogger("sortedf.jit")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("sortedf: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 class _Lines:

@@ -372,12 +372,12 @@ def _between(low: float, high: float, state: int) -> float:
 
 @kernel
 def _sample_answers(
-    request: Ints, waiting: Ints, num_waiting: int, answers: Ints
+    request: Ints, ids: Ints, first: int, count: int, answers: Ints
 ) -> float:
-    """Fill `answers`, ascending, with some of those that wait; return their mean."""
+    """Fill `answers`, ascending, with some of `count` requests; return their mean."""
     total = 0
     for k in range(len(answers)):
-        o = request[waiting[k * num_waiting // len(answers)], DECODE]
+        o = request[ids[first + k * count // len(answers)], DECODE]
         total += o
         j = k
         while j > 0 and answers[j - 1] > o:
@@ -448,7 +448,7 @@ def _expand(
     _copy(rows.end[row], 0, end, 0, count)
     _copy(rows.used[row], 0, used, 0, count)
     _copy(rows.waiting[row], 0, waiting, 0, num_waiting)
-    answer = _sample_answers(request, waiting, num_waiting, work.answers)
+    answer = _sample_answers(request, waiting, 0, num_waiting, work.answers)
     taste = _draw_taste(seed, narrow, wide, answer)
     started = fresh = prompt_tokens = 0
     # In the beginning memory is empty, and there is nothing to keep pace with.
@@ -891,7 +891,8 @@ def anneal_window(
     """
     m = len(best_order)
     room = np.empty(line.end.shape[1], dtype=np.int64)
-    answers = _answers_around(guide, order, first, m)
+    answers = np.empty(ANSWERS, dtype=np.int64)  # for `_spread`
+    _sample_answers(guide.request, order, first, m, answers)
     for k in range(m):
         i = order[first + k]
         place_next(guide, line, k, i, delay[i], room)
@@ -957,13 +958,3 @@ def anneal_window(
             for k in range(m):
                 best_delay[k] = delay[old[k]]
     return least
-
-
-@kernel
-def _answers_around(guide: Guide, order: Ints, first: int, m: int) -> Ints:
-    """Sorted answers of some requests of a part of a list, for `_spread`."""
-    answers = np.empty(ANSWERS, dtype=np.int64)
-    for k in range(ANSWERS):
-        answers[k] = guide.request[order[first + m * k // ANSWERS], DECODE]
-    answers.sort()
-    return answers

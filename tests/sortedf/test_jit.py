@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numba
 import pytest
 
+from sortedf import jit
 from sortedf.jit import kernel
 
 pytestmark = pytest.mark.kernel
@@ -25,3 +30,20 @@ def test_numbers_in_the_code_share_a_kernel():
     assert with_numbers(5) == 18
     if not numba.config.DISABLE_JIT:
         assert added.signatures in ([], [(numba.int64, numba.int64)])
+
+
+def test_the_first_run_says_what_it_waits_for(tmp_path):
+    """It took half a minute without a word; the second one is silent."""
+    trace = tmp_path / "requests.csv"
+    trace.write_text("prefill_tokens,decode_tokens\n3,4\n5,6\n")
+    command = [sys.executable, "-m", "sortedf", "solve", str(trace)]
+    command += ["--kv-budget", "20", "--method", "svf", "--json"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stderr
+        for _ in range(2)
+    ]
+    line = "" if numba.config.DISABLE_JIT else f"sortedf: {jit.COMPILING}\n"
+    assert said == [line, ""]
