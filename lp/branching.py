@@ -121,6 +121,7 @@ register(METHODS, "method", "branching")(
         guarantee="optimal, if it ends within the time limit",
         cost=f"exponential; {MAX_NODES:,} nodes without a time limit",
         max_requests=MAX_REQUESTS,
+        searches=True,
     )
 )
 

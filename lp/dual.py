@@ -61,12 +61,15 @@ class Ascent:
         Its `alpha_start`, see `lp.smoothing`.
     history : list of int
         The bound after the start and after each stage.
+    interrupted : bool
+        Whether Ctrl-C ended it.
     """
 
     certificate: Certificate
     mean_start: Floats
     alpha_start: NDArray[np.int64]
     history: list[int]
+    interrupted: bool = False
 
 
 def climb(instance: Instance, options: Options) -> Ascent:
@@ -99,6 +102,7 @@ def climb(instance: Instance, options: Options) -> Ascent:
         try:
             prices = stage.climb(prices)
         except KeyboardInterrupt:
+            ascent.interrupted = True
             break
         ascent.mean_start = stage.mean_start
         ascent.alpha_start = stage.alpha_start

@@ -7,14 +7,13 @@ starts of the last smoothed function. Any order made from it is placed like any 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lp.dual import Ascent, climb
 from sortedf.methods.table import METHODS, Method, Outcome, register_rule
-from sortedf.options import Options
 from sortedf.placement import place
 from sortedf.registry import register
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sortedf.instance import Instance
+    from sortedf.options import Options
     from sortedf.schedule import Schedule
 
     Ints = NDArray[np.int64]
@@ -52,15 +52,11 @@ def sorted_lp(instance: Instance, options: Options) -> Ints:
 
 
 def _ascent(instance: Instance, options: Options) -> Ascent:
-    """Climb once for all three methods, unless a time limit makes runs differ."""
-    if options.time_limit_s is not None:
-        return climb(instance, options)
-    return _complete_ascent(instance)
-
-
-@lru_cache(maxsize=2)
-def _complete_ascent(instance: Instance) -> Ascent:
-    return climb(instance, Options())
+    """Climb to the bound; half a climb is good for a bound, but not for an order."""
+    ascent = climb(instance, replace(options, target=None, progress=None))
+    if ascent.interrupted:
+        raise KeyboardInterrupt
+    return ascent
 
 
 def alpha_points(instance: Instance, options: Options) -> Outcome:

@@ -6,13 +6,14 @@ the rate and a random generator, with options of its own.
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from online.named import check_options
 from sortedf.arrays import checked_int
 from sortedf.registry import lookup, register
 from sortedf.traces.trace import Trace
@@ -94,16 +95,15 @@ def arrive(
         raise ValueError(f"arrivals {kind!r} need a rate, in requests per second.")
     if rate is not None:
         _check_positive("rate", rate)
-    known = list(inspect.signature(found.draw).parameters)[3:]
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"arrivals {kind!r} have no option {option!r}; their options: "
-                f"{', '.join(known) or 'none'}."
-            )
-    times = found.draw(trace, rate, np.random.default_rng(seed), **options)
+    draw = partial(found.draw, trace, rate, np.random.default_rng(seed))
+    check_options("kind of arrivals", kind, draw, options)
     return Trace(
-        trace.prefill, trace.decode, times, trace.row, trace.source, trace.name
+        trace.prefill,
+        trace.decode,
+        draw(**options),
+        trace.row,
+        trace.source,
+        trace.name,
     )
 
 

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.bounds import bound
+from sortedf.bounds import BOUNDS, bound
 from sortedf.engine_model import EngineModel
 from sortedf.instance import Instance
+from sortedf.registry import lookup
 
 if TYPE_CHECKING:
     from online.rules import StepRules
@@ -66,6 +67,8 @@ def hindsight_bound(
     """
     if method == "none":
         return HindsightBound(None, "none")
+    if method != "auto":
+        lookup(BOUNDS, "bound", method, also=("auto", "none"))
     if not step_time.is_constant:
         return HindsightBound(None, "inapplicable: steps differ in length")
     if len(log.pauses):

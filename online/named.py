@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,63 @@ def parse_many(text: str) -> list[Named]:
     """Read several names with commas between, each once."""
     parsed = [parse_named(part) for part in text.split(",")]
     return list({str(one): one for one in parsed}.values())
+
+
+def check_options(
+    kind: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]
+) -> None:
+    """Refuse options that what is made by name does not have, or of another type.
+
+    Parameters
+    ----------
+    kind, name : str
+        What it is and what it is called, for the message.
+    make : callable
+        What takes the options, by keyword, and nothing else.
+    options : mapping
+
+    Raises
+    ------
+    ValueError
+        If an option is unknown or of a wrong type, or a needed one is missing.
+    """
+    known = inspect.signature(make).parameters
+    for option, value in options.items():
+        if option not in known:
+            allowed = ", ".join(known) or "none"
+            raise ValueError(
+                f"{kind} {name!r} has no option {option!r}; its options: {allowed}."
+            )
+        annotation = known[option].annotation
+        wanted = getattr(annotation, "__name__", str(annotation)).split(" | ")
+        if not any(_is_a(value, word) for word in wanted):
+            raise ValueError(
+                f"{kind} {name!r}: {option} = {value!r} but must be "
+                f"{' or '.join(WORDS.get(word, word) for word in wanted)}."
+            )
+    for option, parameter in known.items():
+        if parameter.default is inspect.Parameter.empty and option not in options:
+            raise ValueError(f"{kind} {name!r} needs the option {option!r}.")
+
+
+WORDS = {
+    "int": "a whole number", "float": "a number", "bool": "true or false",
+    "str": "a word", "None": "none",
+}  # fmt: skip
+"""How the types of options are called in messages."""
+
+TYPES: dict[str, type] = {"int": Integral, "float": Real, "bool": bool, "str": str}
+"""What an option may be, numpy's numbers among them."""
+
+
+def _is_a(value: Any, wanted: str) -> bool:
+    """Whether a value is of a type, by its name; any if that is none of `WORDS`."""
+    if wanted == "None":
+        return value is None
+    if wanted in ("int", "float") and isinstance(value, bool):
+        return False
+    kind = TYPES.get(wanted)
+    return kind is None or isinstance(value, kind)
 
 
 def _value(text: str) -> Any:

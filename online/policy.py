@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from online.named import check_options
 from sortedf.registry import lookup, register
 
 if TYPE_CHECKING:
@@ -87,20 +88,6 @@ def make_policy(
     from online.starvation import BoundedWait
 
     kind = lookup(POLICIES, "policy", name)
-    _refuse_unknown(name, kind.make, options)
+    check_options("policy", name, kind.make, options)
     policy = kind.make(**options)
     return policy if max_wait_s is None else BoundedWait(policy, max_wait_s)
-
-
-def _refuse_unknown(
-    name: str, make: Callable[..., Policy], options: dict[str, Any]
-) -> None:
-    import inspect
-
-    known = list(inspect.signature(make).parameters)
-    for option in options:
-        if option not in known:
-            allowed = ", ".join(known) or "none"
-            raise ValueError(
-                f"policy {name!r} has no option {option!r}; its options: {allowed}."
-            )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from online.named import check_options
 from online.noisy_ranks import noisy_lengths
 from sortedf.registry import lookup, register
 
@@ -51,7 +52,9 @@ def make(name: str, **options: float) -> Errors:
     >>> make("biased", factor=10.0)(np.array([3, 50]), rng).tolist()
     [30, 500]
     """
-    return lookup(ERRORS, "model of prediction errors", name)(**options)
+    model = lookup(ERRORS, "model of prediction errors", name)
+    check_options("model of prediction errors", name, model, options)
+    return model(**options)
 
 
 def _lengths(values: NDArray[np.float64] | Ints) -> Ints:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from online.named import check_options
 from online.prediction import RemainingLife
 from sortedf.registry import lookup, register
 
@@ -47,7 +48,9 @@ def make_predictor(name: str, **options: int) -> Predictor:
     >>> history.predict(), history.predict(made=15)
     (20, 30)
     """
-    return lookup(PREDICTORS, "predictor", name)(**options)
+    predictor = lookup(PREDICTORS, "predictor", name)
+    check_options("predictor", name, predictor, options)
+    return predictor(**options)
 
 
 class History:

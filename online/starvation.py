@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ class BoundedWait:
     """
 
     def __init__(self, policy: Policy, max_wait_s: float) -> None:
-        if not (math.isfinite(max_wait_s) and max_wait_s >= 0):
+        is_number = isinstance(max_wait_s, Real) and not isinstance(max_wait_s, bool)
+        if not (is_number and math.isfinite(max_wait_s) and max_wait_s >= 0):
             raise ValueError(
-                f"max_wait_s = {max_wait_s} but must be a number of seconds, 0 or more."
+                f"max_wait_s = {max_wait_s!r} but must be a number of seconds, 0 or "
+                "more."
             )
         self.policy = policy
         self.max_wait_s = max_wait_s

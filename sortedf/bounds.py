@@ -11,6 +11,7 @@ import numpy as np
 
 from sortedf.arrays import exact_sum
 from sortedf.certificate import instance_hash
+from sortedf.instance import require_instance
 from sortedf.options import Options
 from sortedf.registry import load_plugins, lookup, register
 from sortedf.row_certificate import RowCertificate
@@ -110,9 +111,9 @@ def bound(
     instance : Instance
     method : str
         A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
-        Growth rows strengthen it beyond the linear relaxation. Only for few requests
-        or within a given time limit are prices climbed to, and for very few it is a
-        branch and bound.
+        Growth rows strengthen it beyond the linear relaxation. With few requests, or
+        within a given time limit, the prices are improved step by step; with up to 40
+        requests it is a branch and bound.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     target : int, optional
@@ -140,6 +141,7 @@ def bound(
     7
     """
     began = time.perf_counter()
+    require_instance(instance)
     names = [method]
     if method == "auto":
         names = _quick_bounds(instance, time_limit, certified)
@@ -148,7 +150,8 @@ def bound(
             time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
     options = Options(time_limit_s=time_limit, progress=progress, target=target)
     proofs = [
-        (lookup(BOUNDS, "bound", name)(instance, options), name) for name in names
+        (lookup(BOUNDS, "bound", name, also=("auto",))(instance, options), name)
+        for name in names
     ]
     proof, name = max(proofs, key=lambda pair: pair[0].value)
     runtime_s = time.perf_counter() - began

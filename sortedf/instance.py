@@ -202,3 +202,12 @@ def oversize_message(
     if engine.max_batched_tokens is not None:
         caps += f" and max_batched_tokens={engine.max_batched_tokens}"
     return f"{count} of {total} requests can never run with {caps}: {named}{more}"
+
+
+def require_instance(given: object) -> None:
+    """Raise a TypeError that says how to make an instance, if it is none."""
+    if not isinstance(given, Instance):
+        raise TypeError(
+            f"an Instance is needed, not {type(given).__name__}; a trace becomes one "
+            "by trace.to_instance(kv_budget)[0]."
+        )

@@ -41,11 +41,17 @@ def load_plugins() -> None:
         plugin.load()
 
 
-def lookup(table: dict[str, T], kind: str, name: str) -> T:
-    """Return the entry called `name`, or raise a ValueError that lists all names."""
+def lookup(
+    table: dict[str, T], kind: str, name: str, *, also: tuple[str, ...] = ()
+) -> T:
+    """Return the entry called `name`, or raise a ValueError that lists all names.
+
+    With them it lists `also`: names that mean something to whoever asks, but are not in
+    the table.
+    """
     if name not in table:
         load_plugins()
     if name not in table:
-        known = ", ".join(sorted(table))
+        known = ", ".join(sorted({*table, *also}))
         raise ValueError(f"unknown {kind} {name!r}; choose one of: {known}.")
     return table[name]

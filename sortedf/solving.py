@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sortedf import bounds
+from sortedf.instance import require_instance
 from sortedf.methods import METHODS
 from sortedf.objective_bounds import objective_bound
 from sortedf.options import Options
@@ -96,12 +97,19 @@ def solve(
     >>> result.tel, result.lower_bound, result.schedule.start.tolist()
     (8, 8, [2, 0, 0])
     """
-    able = lookup(METHODS, "method", method).any_objective
-    if objective is not None and not able:
+    require_instance(instance)
+    chosen = lookup(METHODS, "method", method)
+    if objective is not None and not chosen.any_objective:
         names = ", ".join(name for name, m in METHODS.items() if m.any_objective)
         raise ValueError(
             f"method {method!r} minimises TEL alone; with another objective or a cap "
             f"on latency choose one of: {names}."
+        )
+    if not chosen.searches and (start is not None or stop is not None or jobs != 1):
+        names = ", ".join(name for name, m in METHODS.items() if m.searches)
+        raise ValueError(
+            f"method {method!r} does not search, so that a start, a rule when to stop "
+            f"or several jobs are not for it; choose one of: {names}."
         )
     options = Options(
         backfill, time_limit, seed, progress, stop, start, jobs,
@@ -153,6 +161,7 @@ def compare(
     ValueError, TypeError
         As `solve`, before anything is run.
     """
+    require_instance(instance)
     names = methods_for(instance) if methods is None else list(methods)
     for name in names:
         lookup(METHODS, "method", name)

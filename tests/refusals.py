@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from sortedf.jit import COMPILING
+
 
 def refused(result: tuple[int, str, str]) -> str:
     """The message of a refusal: exit code 2, one line, nothing on standard output."""
     code, out, err = result
+    err = err.removeprefix(f"sortedf: {COMPILING}\n")
     assert code == 2
     assert out == ""
     assert err.count("\n") == 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from online import policy
+from online.named import check_options
 from online.predictors import make_predictor
 from online.step_time import UNIT_STEPS, StepTime
 
@@ -51,14 +52,29 @@ class SchedulerOptions:
     ranker: str | None = None
     ranker_quantile: float = 0.5
 
+    def __post_init__(self) -> None:
+        if self.max_predicted is not None and self.max_predicted < 1:
+            raise ValueError(
+                f"max_predicted = {self.max_predicted} but must be at least 1."
+            )
+        if not 0 < self.ranker_quantile < 1:
+            raise ValueError(
+                f"ranker_quantile = {self.ranker_quantile} but must be above 0 and "
+                "below 1."
+            )
+
     @classmethod
     def of(cls, options: dict[str, Any]) -> SchedulerOptions:
         """Take the scheduler's own options out; the others are the policy's."""
         rest = dict(options)
         names = ("policy", "max_predicted", "predictor", "ranker", "ranker_quantile")
         mine = {name: rest.pop(name) for name in names if name in rest}
-        step_time = StepTime(**rest.pop("step_time", {}))
-        return cls(step_time=step_time, policy_options=rest, **mine)
+        check_options("scheduler class", "sortedf", cls, mine)
+        step_time = rest.pop("step_time", {})
+        if not isinstance(step_time, dict):
+            raise ValueError(f"step_time = {step_time!r} but must be an object.")
+        check_options("scheduler class", "step_time", StepTime, step_time)
+        return cls(step_time=StepTime(**step_time), policy_options=rest, **mine)
 
     def make_policy(self) -> Policy:
         """Make a fresh policy."""

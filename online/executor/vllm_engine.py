@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from online import step_kernels as k
@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from online.rules import StepRules
     from online.step_engine import StepRecord
 
+IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+"""Environment of an engine in this process, open to be looked at."""
+
 CPU_SETTINGS = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "OMP_NUM_THREADS": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "0",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    **IN_PROCESS,
 }
-"""Environment of an engine in this process: small, steady, and open to be looked at."""
+"""Environment of an engine with the tiny model: small and steady."""
+
+TINY = {"load_format": "dummy", "dtype": "float32", "enforce_eager": True}
+"""Arguments of an engine with the tiny model: random weights."""
 
 
 class EngineError(SortedfError, RuntimeError):
@@ -38,6 +44,8 @@ class EngineError(SortedfError, RuntimeError):
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
     """How to start the engine; `model` None is a tiny random Llama.
+
+    A real model runs as vLLM has it by default, on whatever vLLM is installed for.
 
     Attributes
     ----------
@@ -49,6 +57,8 @@ class VllmSettings:
         As in `StepRules`.
     max_model_len : int
         Longest prompt and answer together, in tokens.
+    prefix_caching : bool
+        Whether prompts share the KV of what they begin with.
     """
 
     kv_budget: int
@@ -187,7 +197,8 @@ def start_engine(
     With `run_async` it has the scheduler for async scheduling, ours or vLLM's; vLLM
     itself switches the rest of that off on a CPU.
     """
-    for name, value in CPU_SETTINGS.items():
+    is_tiny = settings.model is None
+    for name, value in (CPU_SETTINGS if is_tiny else IN_PROCESS).items():
         os.environ.setdefault(name, value)
     vllm = require_vllm()
     from vllm.engine.arg_utils import EngineArgs
@@ -205,24 +216,23 @@ def start_engine(
 
         scheduler = AsyncScheduler
 
-    model = settings.model
-    if model is None:
-        folder = Path(tempfile.mkdtemp(prefix="sortedf-tiny-llama-"))
-        model = str(write_tiny_model(folder, settings.max_model_len))
-    args = EngineArgs(
-        model=model,
+    own: dict[str, Any] = dict(
         skip_tokenizer_init=True,
-        load_format="dummy" if settings.model is None else "auto",
-        dtype="float32",
         block_size=settings.block_size,
         num_gpu_blocks_override=settings.kv_budget // settings.block_size + 1,
         max_model_len=settings.max_model_len,
         max_num_seqs=settings.max_num_seqs,
         max_num_batched_tokens=settings.max_batched_tokens,
         watermark=settings.watermark,
-        enforce_eager=True,
         enable_prefix_caching=settings.prefix_caching,
         async_scheduling=False,
         scheduler_cls=scheduler,
     )
-    return LLMEngine.from_engine_args(args), vllm
+    if settings.model is not None:
+        args = EngineArgs(model=settings.model, **own)
+        return LLMEngine.from_engine_args(args), vllm
+    # Nothing of the folder is needed once the engine is there.
+    with TemporaryDirectory(prefix="sortedf-tiny-llama-") as folder:
+        model = write_tiny_model(Path(folder), settings.max_model_len)
+        args = EngineArgs(model=str(model), **own, **TINY)
+        return LLMEngine.from_engine_args(args), vllm

@@ -50,7 +50,7 @@ def hrrn(
     admission, backfill
         See `ListPolicy`.
     """
-    if service not in WORK:
+    if service not in list(WORK):
         raise ValueError(
             f"service = {service!r} but must be one of: {', '.join(WORK)}."
         )

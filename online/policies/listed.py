@@ -60,6 +60,11 @@ class ListPolicy:
             raise ValueError(
                 f"admission = {admission!r} but must be 'engine' or 'look-ahead'."
             )
+        if backfill and admission == "engine":
+            raise ValueError(
+                f"backfill = {backfill} but must be 0 with admission = 'engine'; "
+                "look-ahead can pass over what does not fit."
+            )
         self.queue = queue
         self.backfill = backfill
         self.lengths = lengths or Told()

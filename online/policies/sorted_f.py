@@ -28,7 +28,7 @@ def _selector(name: str) -> Selector:
         "local-swap": local_swap,
         "quantile-greedy": quantile_greedy,
     }
-    if name not in selectors:
+    if name not in list(selectors):
         raise ValueError(
             f"groups = {name!r} but must be one of: {', '.join(selectors)}."
         )

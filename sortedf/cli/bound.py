@@ -12,7 +12,7 @@ import typer
 from sortedf.atomic import refuse_unwritable
 from sortedf.bounds import bound
 from sortedf.certificate import write_certificate
-from sortedf.cli.options import TimeLimitOption
+from sortedf.cli.options import BoundMethodOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
 from sortedf.cli.progress import progress
@@ -27,11 +27,14 @@ EXAMPLE = (
     "--certificate proof.json"
 )
 
+UNCERTIFIED = ("branching",)
+"""Bounds that are a search, of which no certificate is left."""
+
 
 @takes_problem
 def command(
     problem: Problem,
-    method: Annotated[str, typer.Option(help="auto, dual, fluid, ...")] = "auto",
+    method: BoundMethodOption = "auto",
     time_limit: TimeLimitOption = None,
     target_gap: Annotated[
         float | None,
@@ -47,7 +50,12 @@ def command(
     """Compute the bound, write its certificate and print it."""
     loaded = problem.read()
     refuse_unwritable(certificate)
-    with progress(f"{method} bound, steps") as report:
+    if certificate is not None and method in UNCERTIFIED:
+        raise ValueError(
+            f"--certificate: the bound {method!r} has none; auto and all others have "
+            "one."
+        )
+    with progress(f"{method} bound so far, total latency in steps") as report:
         found = bound(
             loaded.instance,
             method,
@@ -57,11 +65,7 @@ def command(
             certified=certificate is not None,
         )
     if certificate is not None:
-        if found.certificate is None:
-            raise ValueError(
-                f"--certificate: the bound {found.method!r} has none; auto, fluid, "
-                "fluid-dff, dual, lp and growth have one."
-            )
+        assert found.certificate is not None
         write_certificate(found.certificate, certificate)
     n = loaded.instance.num_requests
     if as_json:

@@ -16,6 +16,7 @@ from sortedf.cli import (
     compare,
     generate,
     methods,
+    policies,
     rank,
     run,
     run_batch,
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 for module in (
     solve, compare, bound, check, generate, simulate, run, run_batch, calibrate,
-    methods,
+    methods, policies,
 ):  # fmt: skip
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     app.command(name, help=module.HELP, epilog=module.EXAMPLE)(module.command)
@@ -71,7 +72,8 @@ def exit_code(arguments: list[str]) -> int:
         with compiling_shown():
             code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
     except UsageError as error:
-        return _fail(error.format_message(), 2)
+        message = error.format_message()
+        return _fail(message, 2) if message else 2  # it may have shown the help
     except (SortedfError, ValueError) as error:  # the library's word for misuse
         # What is a RuntimeError as well failed while it ran: a solver, for one.
         return _fail(str(error), 1 if isinstance(error, RuntimeError) else 2)

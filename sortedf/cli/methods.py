@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.methods import METHODS
+from sortedf.registry import load_plugins
 
 HELP = "List the methods with their guarantee and cost."
 EXAMPLE = "Example: sortedf methods"
@@ -11,6 +12,7 @@ EXAMPLE = "Example: sortedf methods"
 
 def command(as_json: JsonOption = False) -> None:
     """Print the table of methods."""
+    load_plugins()
     if as_json:
         rows = [
             {

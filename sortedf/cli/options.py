@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+BOUND_NAMES = "auto, fluid, dual, growth, lp, branching, fluid-dff"
+"""What bounds are called; the table itself takes a second to load."""
+
 TraceArgument = Annotated[
     Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
 ]
@@ -22,7 +25,12 @@ MaxBatchedTokensOption = Annotated[
     int | None, typer.Option(help="Most tokens in one step.", min=1)
 ]
 StepSecondsOption = Annotated[
-    float, typer.Option(help="Seconds per step, for arrivals.", metavar="S")
+    str,
+    typer.Option(
+        help="Seconds per step, for arrivals; or a file of 'sortedf calibrate' whose "
+        "steps are all equally long.",
+        metavar="S",
+    ),
 ]
 BacklogOption = Annotated[
     bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
@@ -53,9 +61,8 @@ TimeLimitOption = Annotated[
 ]
 JobsOption = Annotated[int, typer.Option(help="Threads of a search.", min=1)]
 SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
-BoundOption = Annotated[
-    str, typer.Option(help="Lower bound: auto, dual, fluid, lp or none.")
-]
+BoundOption = Annotated[str, typer.Option(help=f"Lower bound: {BOUND_NAMES} or none.")]
+BoundMethodOption = Annotated[str, typer.Option(help=f"{BOUND_NAMES}.")]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", help="Picture to write: .png, .svg or .pdf.")
 ]

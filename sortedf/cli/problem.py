@@ -41,7 +41,7 @@ class Problem:
     block_size: BlockSizeOption = 1
     max_num_seqs: MaxNumSeqsOption = None
     max_batched_tokens: MaxBatchedTokensOption = None
-    step_time: StepSecondsOption = 1.0
+    step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
     drop_oversize: DropOversizeOption = False
     tokenizer: TokenizerOption = None
@@ -55,7 +55,7 @@ class Problem:
         instance, kept = trace.to_instance(
             parse_kv_budget(self.kv_budget),
             engine=engine,
-            step_time_s=self.step_time,
+            step_time_s=step_seconds(self.step_time),
             backlog=self.backlog,
             drop_oversize=self.drop_oversize,
         )
@@ -125,6 +125,22 @@ def parse_kv_budget(text: str | None) -> int:
     if not 1 <= budget <= MAX_TOKENS:
         raise ValueError(f"--kv-budget {text}: {allowed}")
     return budget
+
+
+def step_seconds(text: str) -> float:
+    """Return the seconds that every step takes."""
+    try:
+        return float(text)
+    except ValueError:
+        from online.step_time_file import step_time_of
+
+    step_time = step_time_of(text)
+    if not step_time.is_constant:
+        raise ValueError(
+            f"--step-time {text}: its steps differ in length, but a schedule is made "
+            "of equal ones; give seconds per step, or use 'sortedf simulate'."
+        )
+    return step_time.constant_s
 
 
 def takes_problem(command: Callable[..., None]) -> Callable[..., None]:

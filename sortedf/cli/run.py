@@ -28,7 +28,7 @@ from sortedf.cli.options import (
     TraceArgument,
 )
 from sortedf.cli.output import JsonOption, note, print_json, print_table
-from sortedf.cli.problem import parse_kv_budget, takes_problem
+from sortedf.cli.problem import parse_kv_budget, step_seconds, takes_problem
 from sortedf.instance import Instance
 from sortedf.plotting import plot_format, save
 from sortedf.traces import read_trace
@@ -71,7 +71,7 @@ class EngineRun:
     watermark: Annotated[
         float, typer.Option(help="Part of the blocks that admission leaves free.")
     ] = 0.0
-    step_time: StepSecondsOption = 1.0
+    step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
     tokenizer: TokenizerOption = None
 
@@ -83,9 +83,14 @@ class EngineRun:
             raise ValueError(f"--engine {self.engine}: choose one of: step, vllm.")
         if self.model is not None and self.engine != "vllm":
             raise ValueError("--model is for --engine vllm only.")
+        budget = parse_kv_budget(self.kv_budget)
+        if budget < self.block_size:
+            raise ValueError(
+                f"--kv-budget {budget}: must be at least one block of "
+                f"{self.block_size} tokens."
+            )
         return StepRules(
-            parse_kv_budget(self.kv_budget) // self.block_size * self.block_size
-            or self.block_size,
+            budget // self.block_size * self.block_size,
             self.block_size,
             self.max_num_seqs,
             self.max_batched_tokens,
@@ -96,7 +101,10 @@ class EngineRun:
         """Read the trace; return the requests that can run, and why others cannot."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
-        reasons = [rules.refusal(s, o) or self._too_long(s + o) for s, o in lengths]
+        most = rules.kv_budget
+        reasons = [
+            rules.refusal(s, o) or self._too_long(s + o, most) for s, o in lengths
+        ]
         rows = trace.row.tolist()
         keep = [i for i, reason in enumerate(reasons) if reason is None]
         refused = {
@@ -107,14 +115,14 @@ class EngineRun:
                 f"{self.trace}: no request can run: row {rows[0]} {reasons[0]}."
             )
         everything, _ = trace.to_instance(
-            MAX_TOKENS, step_time_s=self.step_time, backlog=self.backlog
+            MAX_TOKENS,
+            step_time_s=step_seconds(self.step_time),
+            backlog=self.backlog,
         )
         return everything.subset(keep), refused
 
-    def _too_long(self, tokens: int) -> str | None:
+    def _too_long(self, tokens: int, longest: int) -> str | None:
         """Why vLLM does not take a request that the cache has room for, if so."""
-        budget = parse_kv_budget(self.kv_budget)
-        longest = budget // self.block_size * self.block_size
         if self.engine == "vllm" and tokens > longest:
             return f"has {tokens} tokens but vLLM takes at most {longest}"
         return None
@@ -158,7 +166,10 @@ def command(
     run: EngineRun,
     method: Annotated[
         str,
-        typer.Option(help="As for solve; with --mode policy as for simulate."),
+        typer.Option(
+            help="As for solve; with --mode policy a policy, as for simulate: "
+            "uniboost:gamma=0.5."
+        ),
     ] = "auto",
     mode: Annotated[
         Literal["plan", "list", "policy"],
@@ -168,6 +179,12 @@ def command(
         ),
     ] = "plan",
     backfill: BackfillOption = None,
+    max_wait: Annotated[
+        float | None,
+        typer.Option(
+            help="With --mode policy: steps after which a request goes first.", min=0
+        ),
+    ] = None,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     output: Annotated[
@@ -186,10 +203,8 @@ def command(
     rules = run.rules()
     instance, refused = run.read(rules)
     _tell_refused(run.trace, refused)
-    options: dict[str, Any] = {} if backfill is None else {"backfill": backfill}
-    if mode != "policy":
-        options |= {"time_limit": time_limit, "seed": seed}
-    course = chart(instance, rules, method, mode=mode, **options)
+    name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
+    course = chart(instance, rules, name, mode=mode, **options)
     made: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
@@ -205,11 +220,45 @@ def command(
         write_log(execution.log, output, duration_s=step_s)
     if plot is not None:
         _plot(execution, rules, plot, f"{run.engine}, {method} ({mode})")
-    content = _content(run, execution, refused, step_s)
+    content = {
+        "engine": run.engine,
+        "method": method,
+        "mode": mode,
+        **_content(execution, refused, step_s),
+    }
     if as_json:
         print_json(content)
     else:
         _print(run, method, mode, content)
+
+
+def _chosen(
+    method: str,
+    mode: str,
+    backfill: int | None,
+    max_wait: float | None,
+    time_limit: float | None,
+    seed: int,
+) -> tuple[str, dict[str, Any]]:
+    """Name and options of the method or policy; refuse what is not for it."""
+    from online.named import parse_named
+
+    options: dict[str, Any] = {} if backfill is None else {"backfill": backfill}
+    if mode != "policy":
+        if max_wait is not None:
+            raise ValueError("--max-wait is for --mode policy.")
+        return method, {**options, "time_limit": time_limit, "seed": seed}
+    if method == "auto":
+        raise ValueError(
+            "--mode policy needs --method with the name of a policy, such as svf; see "
+            "'sortedf policies'."
+        )
+    if time_limit is not None:
+        raise ValueError("--time-limit is not for --mode policy: nothing is searched.")
+    named = parse_named(method)
+    if max_wait is not None:
+        options["max_wait_s"] = max_wait
+    return named.name, {**named.options, **options}
 
 
 def _tell_refused(trace: Path, refused: dict[int, str]) -> None:
@@ -226,7 +275,6 @@ def _plot(execution: Execution, rules: StepRules, plot: Path, title: str) -> Non
 
 
 def _content(
-    run: EngineRun,
     execution: Execution,
     refused: dict[int, str],
     step_s: list[float] | None,
@@ -234,7 +282,6 @@ def _content(
     log = execution.log
     steps = log.steps
     return {
-        "engine": run.engine,
         "requests": len(log.decode) + len(refused),
         "completed": int(log.completed.sum()),
         "refused": [{"row": row, "reason": reason} for row, reason in refused.items()],
@@ -246,7 +293,7 @@ def _content(
             np.mean(execution.predicted_completion_s)
         ),
         "steps_matching": execution.steps_matching,
-        "makespan": float(steps.end_s[-1]),
+        "makespan": round(float(steps.end_s[-1])),  # a step is the unit of time
         "peak_kv": int(steps.used_blocks.max()) * execution.rules.block_size,
         "kv_budget": execution.rules.num_blocks * execution.rules.block_size,
         "seconds": None if step_s is None else sum(step_s),

@@ -37,7 +37,8 @@ def command(
     policy: Annotated[
         str,
         typer.Option(
-            help="Names with commas between, with options: uniboost:gamma=0.5."
+            help="Names with commas between, with options: uniboost:gamma=0.5; see "
+            "'sortedf policies'."
         ),
     ] = "fcfs",
     rate: Annotated[
@@ -139,14 +140,10 @@ def _try_out(policies: list[Named], setting: Setting) -> None:
     from online.policy import make_policy
     from online.prediction import make
 
-    tried = setting.noise
-    try:
-        if tried is not None:
-            make(tried.name, **tried.options)
-        for tried in policies:
-            make_policy(tried.name, max_wait_s=setting.max_wait_s, **tried.options)
-    except TypeError as error:  # an option of another type, unknown or missing
-        raise ValueError(f"{tried}: {error}.") from None
+    if setting.noise is not None:
+        make(setting.noise.name, **setting.noise.options)
+    for tried in policies:
+        make_policy(tried.name, max_wait_s=setting.max_wait_s, **tried.options)
 
 
 def _write_log(outcome: Outcome, path: Path) -> None:

@@ -40,5 +40,6 @@ register(METHODS, "method", "auto")(
         guarantee="that of svf",
         cost="seconds; anytime with a limit",
         any_objective=True,
+        searches=True,
     )
 )

@@ -89,5 +89,6 @@ register(METHODS, "method", "improve")(
         guarantee="that of svf",
         cost="seconds; anytime with a limit",
         any_objective=True,
+        searches=True,
     )
 )

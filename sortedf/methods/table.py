@@ -67,6 +67,8 @@ class Method:
         out above, and asking for it by name runs it anyway.
     any_objective : bool
         Whether it minimises what `Options.objective` says, and not TEL alone.
+    searches : bool
+        Whether it goes by `start`, `stop` and `jobs` of the options.
     same_as : str, optional
         Another name of the same method: a comparison of all methods has one of them.
     """
@@ -77,6 +79,7 @@ class Method:
     cost: str
     max_requests: int | None = None
     any_objective: bool = False
+    searches: bool = False
     same_as: str | None = None
 
 

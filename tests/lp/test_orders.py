@@ -60,6 +60,22 @@ def test_same_result_every_time():
         assert first.tolist() == second.tolist()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_ctrl_c_leaves_nothing_behind(name, monkeypatch):
+    """Half a climb was kept, and the next call took it for a whole one."""
+    instance = documents_and_chats(30, 5)
+    whole = solve(instance, name, bound="none").tel
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lp.dual.minimise", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solve(instance, name, bound="none")
+    assert solve(instance, name, bound="none").tel == whole
+
+
 def test_a_time_limit_still_gives_a_schedule():
     """With no time at all the order is that of the start prices."""
     instance = documents_and_chats(40, 3)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import partial
+
+import numpy as np
 import pytest
 
-from online.named import parse_many, parse_named
+from online import prediction
+from online.arrivals import ARRIVALS, arrive
+from online.named import check_options, parse_many, parse_named
+from online.policy import POLICIES, make_policy
+from online.prediction import ERRORS
+from online.predictors import PREDICTORS, make_predictor
+from sortedf.traces import Trace
 
 
 def test_values_become_what_they_look_like():
@@ -36,3 +46,63 @@ def test_an_option_twice():
     """Which one would count?"""
     with pytest.raises(ValueError, match="each option once"):
         parse_named("svf:backfill=1:backfill=2")
+
+
+def made(least: int, share: float = 0.5, hard: bool = False, word: str | None = None):
+    """Stand for what takes options."""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"least": 3},
+        {"least": np.int64(3), "share": 1, "hard": True, "word": "a"},
+        {"least": 3, "share": np.float64(0.2), "word": None},
+    ],
+)
+def test_options_that_fit(options):
+    """Numbers of numpy are numbers, and whole ones are numbers, too."""
+    check_options("thing", "made", made, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"least": 3, "most": 1}, "has no option 'most'; its options: least, share"),
+        ({"least": 3.5}, "least = 3.5 but must be a whole number"),
+        ({"least": True}, "least = True but must be a whole number"),
+        ({"least": 1, "share": "abc"}, "share = 'abc' but must be a number"),
+        ({"least": 1, "share": None}, "share = None but must be a number"),
+        ({"least": 1, "hard": 1}, "hard = 1 but must be true or false"),
+        ({"least": 1, "word": 2}, "word = 2 but must be a word or none"),
+        ({}, "needs the option 'least'"),
+    ],
+)
+def test_options_that_do_not(options, words):
+    """The message says what it is, what it is called and what is allowed."""
+    with pytest.raises(ValueError, match=f"thing 'made'.*{words}"):
+        check_options("thing", "made", made, options)
+
+
+def everything_named():
+    """Whatever people choose by name with options, and how it is made."""
+    trace = Trace([5, 6], [3, 2], [0.0, 4.0])
+    make_policy("svf")  # fills the table
+    by_name = [(name, make_policy, kind.make) for name, kind in POLICIES.items()]
+    by_name += [(name, prediction.make, model) for name, model in ERRORS.items()]
+    by_name += [(name, make_predictor, found) for name, found in PREDICTORS.items()]
+    for name, kind in ARRIVALS.items():
+        draw = partial(kind.draw, trace, 1.0, None)
+        by_name.append((name, partial(arrive, trace, rate=1.0), draw))
+    return by_name
+
+
+@pytest.mark.parametrize(("name", "make", "maker"), everything_named())
+def test_no_mistake_is_a_type_error(name, make, maker):
+    """An unknown option, or one of a wrong type: errors that the command line knows."""
+    with pytest.raises(ValueError, match="has no option 'nonsense'"):
+        make(name, nonsense=1)
+    for option in inspect.signature(maker).parameters:
+        if option not in ("start_s", "order"):  # arrays, for programs
+            with pytest.raises(ValueError, match=option):
+                make(name, **{option: [1]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -402,9 +403,16 @@ def test_methods_are_listed(cli):
     assert "1 + 2 / (1 - max peak / M)" in out
 
 
+def test_methods_of_other_packages_are_listed():
+    """In a fresh process, where nobody has asked for one of them before."""
+    done = run_module("methods", "--json")
+    names = {row["method"] for row in json.loads(done.stdout)["rows"]}
+    assert {"svf", "auto", "sorted-lp", "milp", "branching"} <= names
+
+
 COMMANDS = [
     "solve", "compare", "bound", "check", "generate", "simulate", "calibrate",
-    "methods",
+    "methods", "policies", "run",
 ]  # fmt: skip
 
 
@@ -457,11 +465,21 @@ def test_progress_bar_on_a_terminal(monkeypatch):
     """On a terminal it is a bar, and it goes away."""
     from sortedf.cli import progress
 
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "QUIET_S", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", terminal)
     with progress.progress("work") as report:
         report(1, 2)
         report(2, 2)
+    erase = "\x1b[2K"
+    assert "work" in terminal.getvalue()
+    assert "2/2" in terminal.getvalue()
+    assert terminal.getvalue().rstrip().endswith(erase)
 
 
 @pytest.fixture

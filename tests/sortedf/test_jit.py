@@ -29,7 +29,8 @@ def test_numbers_in_the_code_share_a_kernel():
     """`added` was compiled anew for 0, 1 and 2, and so was all that it calls."""
     assert with_numbers(5) == 18
     if not numba.config.DISABLE_JIT:
-        assert added.signatures in ([], [(numba.int64, numba.int64)])
+        with_numbers.recompile()  # else it may come from the cache, without `added`
+        assert added.signatures == [(numba.int64, numba.int64)]
 
 
 def test_the_first_run_says_what_it_waits_for(tmp_path):

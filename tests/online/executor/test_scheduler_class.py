@@ -172,14 +172,26 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
     [
         ({"predictor": "oracle"}, "unknown predictor 'oracle'"),
         ({"predictor": {"least": 3}}, "must have a name"),
+        ({"predictor": {"name": "history", "least": "few"}}, "least = 'few'"),
         ({"patience": 3}, "has no option 'patience'"),
+        ({"max_wait_s": "long"}, "max_wait_s = 'long'"),
+        ({"max_predicted": "abc"}, "max_predicted = 'abc' but must be a whole number"),
+        ({"max_predicted": 0}, "max_predicted = 0 but must be at least 1"),
+        ({"ranker_quantile": 7}, "ranker_quantile = 7 but must be above 0"),
+        ({"policy": 3}, "policy = 3 but must be a word"),
+        ({"step_time": 0.025}, "step_time = 0.025 but must be an object"),
+        ({"step_time": {"seconds": 1}}, "has no option 'seconds'"),
+        ({"step_time": {"constant_s": "1"}}, "constant_s = '1' but must be a number"),
     ],
 )
 def test_options_that_are_wrong_are_named(change, words):
-    options = SchedulerOptions.of({"policy": "svf", **change})
-    asked = options.make_policy if "patience" in change else options.make_predictor
+    def start():
+        options = SchedulerOptions.of({"policy": "svf", **change})
+        options.make_policy()
+        options.make_predictor(100)
+
     with pytest.raises(ValueError, match=words):
-        asked(*([] if "patience" in change else [100]))
+        start()
 
 
 class Failing:
