@@ -44,6 +44,9 @@ class ArrivalKind:
     needs_rate: bool
 
 
+MAX_CV = 100
+"""Largest coefficient of variation of gaps: one in ten thousand is as long as all."""
+
 ARRIVALS: dict[str, ArrivalKind] = {}
 """Every kind of arrivals by name."""
 
@@ -115,7 +118,7 @@ def default_kind(trace: Trace, *, has_rate: bool) -> str:
 
 
 def mean_rate(trace: Trace) -> float:
-    """Count requests per second from the first arrival to the last.
+    """Return the mean rate from the first arrival to the last, in requests per second.
 
     Raises
     ------
@@ -128,7 +131,7 @@ def mean_rate(trace: Trace) -> float:
             f"{trace.name or 'the trace'} has no arrival times; choose other arrivals "
             "than 'trace', such as 'poisson'."
         )
-    return trace.num_requests / last
+    return max(trace.num_requests - 1, 1) / last
 
 
 @_register("trace", "recorded times, sped up to the rate", needs_rate=False)
@@ -148,6 +151,8 @@ def _gamma(
 ) -> Floats:
     """Draw gaps with coefficient of variation `cv`; 1 is Poisson, 0 a regular beat."""
     _check_positive("cv", cv)
+    if cv > MAX_CV:
+        raise ValueError(f"cv = {cv} but must be at most {MAX_CV}.")
     shape = 1 / cv**2
     return _summed(rng.gamma(shape, 1 / (shape * rate), trace.num_requests))
 

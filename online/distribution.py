@@ -58,7 +58,8 @@ class Distribution:
         if not self.num_observations:
             return math.nan
         counts = np.diff(self.num_below, prepend=0)
-        return float(self.value @ counts) / self.num_observations
+        # Not by `@`, whose last bits depend on the number of threads.
+        return float((self.value * counts).sum()) / self.num_observations
 
     def quantile(self, share: float) -> float:
         """Smallest observation that at least `share` of all do not exceed."""

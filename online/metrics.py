@@ -215,4 +215,5 @@ def _mean_kv_use(log: RunLog, rules: StepRules) -> float:
     steps = log.steps
     duration = steps.end_s - steps.begin_s
     span = steps.end_s[-1] - steps.begin_s[0]
-    return float(steps.used_blocks @ duration / span / rules.num_blocks)
+    # Not by `@`, whose last bits depend on the number of threads.
+    return float((steps.used_blocks * duration).sum() / span / rules.num_blocks)

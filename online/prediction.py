@@ -13,6 +13,7 @@ import numpy as np
 
 from online.named import check_options
 from online.noisy_ranks import noisy_lengths
+from online.requests import UNKNOWN
 from sortedf.registry import lookup, register
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def make(name: str, **options: float) -> Errors:
 
 
 def _lengths(values: NDArray[np.float64] | Ints) -> Ints:
-    """Whole tokens, at least 1."""
-    return np.asarray(np.maximum(np.rint(values), 1), dtype=np.int64)
+    """Whole tokens, at least 1 and at most what stands for an unknown length."""
+    return np.asarray(np.clip(np.rint(values), 1, UNKNOWN), dtype=np.int64)
 
 
 def _check_positive(name: str, value: float) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from online.requests import UNKNOWN
 from sortedf.errors import TraceError
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
             row = _object(line, where)
             scores.append(_number(row, "score", where))
             if "length" in row:
-                lengths.append(math.ceil(_number(row, "length", where, least=1)))
+                told = _number(row, "length", where, least=1)
+                lengths.append(math.ceil(min(told, UNKNOWN)))
             if len(lengths) not in (0, len(scores)):
                 raise TraceError(f"{where}: length must be in every line or in none.")
     if len(scores) != num_requests:

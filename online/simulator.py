@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from online.step_engine import StepRecord
     from sortedf.traces.trace import Trace
 
+MAX_STEPS = 2**50
+"""Steps up to the last arrival, of which floating point still tells each apart."""
+
 
 def simulate(
     requests: Trace | Instance,
@@ -104,6 +107,12 @@ def simulate(
     elif max_wait_s is not None or options:
         raise ValueError("max_wait_s and options are for a policy given by its name.")
     table = _table(requests, rules, step_time, predicted, score)
+    last_s = float(table.arrival_s.max(initial=0.0))
+    if last_s > MAX_STEPS * step_time.constant_s:
+        raise ValueError(
+            f"the last arrival is at {last_s:g} s, which is more than {MAX_STEPS:,} "
+            f"steps of {step_time.constant_s:g} s: the clock cannot tell steps apart."
+        )
     engine = StepEngine(table, rules, policy, step_time, predictor=predictor)
     log = drive(engine, step_time=step_time, on_step=on_step)
     check_log(log, rules)

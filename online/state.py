@@ -45,8 +45,8 @@ class State(NamedTuple):
         Ids that were done or cancelled since the last decision, whether they ran or
         waited. What the table says of them is still there.
     changed : sequence of int
-        Ids of waiting requests whose predicted length or score is another since the
-        last decision.
+        Ids of requests, waiting or running, whose predicted length or score is another
+        since the last decision.
     who_waits : collection of int
         Ids of all waiting requests; see `is_waiting` and `waiting`.
     """

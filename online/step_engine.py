@@ -182,7 +182,8 @@ class StepEngine:
         self, i: int, *, predicted: int | None = None, score: float | None = None
     ) -> None:
         """Say what has become known of request `i` since it came."""
-        if self.table.tell(i, predicted, score) and i in self._waiting:
+        is_here = i in self._waiting or i in self._now_running()
+        if self.table.tell(i, predicted, score) and is_here:
             self._changed.append(i)
 
     def step(self, now_s: float) -> StepRecord:

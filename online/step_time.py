@@ -55,12 +55,13 @@ class StepTime:
         """Service that a request's own tokens are worth, in seconds.
 
         A step's constant is shared by all that run, so what a token costs alone is
-        the other terms; in a model that has none, each token counts one step.
+        the other terms. Every token is worth something: where one of the two terms is
+        0, its tokens count as the other's do, and where both are, each counts one step.
         """
-        own = self.prefill_token_s * prefill_tokens + self.running_s * decode_tokens
-        if self.prefill_token_s or self.running_s:
-            return own
-        return self.constant_s * (prefill_tokens + decode_tokens)
+        least = self.prefill_token_s or self.running_s or self.constant_s
+        prefill_token_s = self.prefill_token_s or self.running_s or least
+        running_s = self.running_s or least
+        return prefill_token_s * prefill_tokens + running_s * decode_tokens
 
 
 UNIT_STEPS = StepTime()

@@ -328,7 +328,7 @@ class _WithPolicy:
             if scored.length is not None and not request.sortedf_told:
                 longest = min(scored.length, request.max_tokens)
                 length = self._within_cache(int(ints[k.PREFILL, i]), longest)
-            if self.table.tell(i, length, score) and i in self.waiting.by_id:
+            if self.table.tell(i, length, score):
                 self._changed.append(i)
         if self._scores.failed is not None:
             self._unscored.clear()

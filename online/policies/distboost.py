@@ -8,10 +8,10 @@ import numpy as np
 
 from online.policies import ranks
 from online.policies.boost import boost
-from online.policies.departures import Departures
 from online.policies.listed import fitting_head
 from online.policies.progress import Progress
 from online.policies.queue import RankedQueue
+from online.policies.responses import response_times
 from online.policies.uniboost import WINDOW, make_gamma
 from online.policy import register_policy
 from online.state import UNTIL_EVENT, Decision
@@ -37,7 +37,6 @@ class DistBoost:
     def __init__(self, gamma: FixedGamma | AdaptiveGamma) -> None:
         self.gamma = gamma
         self._progress = Progress()
-        self._departures = Departures()
         self._queue = RankedQueue(self._score)
 
     def _score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
@@ -48,9 +47,8 @@ class DistBoost:
     def decide(self, state: State) -> Decision:
         """Start by score; nobody is evicted."""
         self._progress.update(state)
-        done = self._departures.update(state)
         self._queue.update(state)
-        if self.gamma.observe(d.response_s for d in done):
+        if self.gamma.observe(response_times(state)):
             self._queue.rank_again(state)
         start = fitting_head(state, self._queue)
         order = None if state.quiet else self._decode_first(state)

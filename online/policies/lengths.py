@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from online.policies.by_id import grown, newcomers
+from online.requests import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,8 @@ class Raised:
         running = state.running
         needed = state.requests.made[running] + 1
         outlived = needed > self._raised[running]
-        raised = np.ceil(self.factor * needed[outlived]).astype(np.int64)
+        raised = np.ceil(self.factor * needed[outlived])
+        raised = np.minimum(raised, UNKNOWN).astype(np.int64)
         self._raised[running[outlived]] = raised
         # Read-only as the told ones are, so that the kernel is compiled once.
         self.by_id = self._raised.view()

@@ -115,13 +115,18 @@ class ListPolicy:
         return start, look.wait_until(head[:first])
 
     def _surprised(self, state: State) -> bool:
-        """Whether somebody left before the forecast said so, or long after."""
+        """Whether somebody left before the forecast said so, or long after.
+
+        Or is expected to, by what has become known of it while it ran.
+        """
         if state.quiet:
             return False
         each, lengths = state.requests.each, self.lengths.by_id
         preemptions, made = each.preemptions, each.made
-        return any([preemptions[i] for i in state.joined]) or any(
-            [made[i] != lengths.item(i) for i in state.ended]
+        return (
+            any([preemptions[i] for i in state.joined])
+            or any([made[i] != lengths.item(i) for i in state.ended])
+            or any([not state.is_waiting(i) for i in state.changed])
         )
 
 
@@ -142,10 +147,11 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     if most <= 0:
         return []
     prefill, made = each.prefill, each.made
+    whole = rules.reserve_prompt  # else it starts whoever has room for a first chunk
     head = queue.head(min(most, FIRST))
     while True:
         for position, i in enumerate(head):
-            free -= rules.blocks(prefill[i] + made[i])
+            free -= rules.blocks(prefill[i] + made[i] if whole else 1)
             if free < 0:
                 return head[:position]
         if len(head) in (most, state.num_waiting):

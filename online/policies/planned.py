@@ -33,6 +33,11 @@ class PlannedStarts:
 
     def __init__(self, start_s: ArrayLike) -> None:
         self.start_s = np.asarray(start_s, dtype=np.float64)
+        if self.start_s.ndim != 1:
+            raise ValueError(
+                f"start_s has {self.start_s.ndim} dimensions but must have 1: a start "
+                "for each request."
+            )
         self._queue = RankedQueue(self._planned)
 
     def _planned(

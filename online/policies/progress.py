@@ -31,6 +31,7 @@ class Progress:
     def __init__(self) -> None:
         self._most: Ints = np.zeros(0, dtype=np.int64)
         self._ran: Ints = self._most
+        self._made: Ints = self._most  # by those that ran, at the last look
         self._step = 0
         self._time: StepTime = UNIT_STEPS
 
@@ -40,13 +41,14 @@ class Progress:
         self._most = grown(self._most, state)
         # In the quiet steps since the last look all that ran have made a token each,
         # which whoever lost its KV in the last step has made as well.
-        self._most[self._ran] += max(state.step - self._step - 1, 0)
+        then = self._made + max(state.step - self._step - 1, 0)
+        self._most[self._ran] = np.maximum(self._most[self._ran], then)
         if state.joined:
             self._most[newcomers(state)] = 0
         running = state.running
         made = state.requests.made[running]
         self._most[running] = np.maximum(self._most[running], made)
-        self._ran, self._step = running, state.step
+        self._ran, self._made, self._step = running, made, state.step
 
     def made(self, ids: Ints) -> Ints:
         """Most tokens made so far."""

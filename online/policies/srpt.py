@@ -54,8 +54,23 @@ class Remaining:
         return np.asarray(self.progress.made(ids) >= enough)
 
     def same_until(self, state: State) -> float:
-        """With each token a running request is only further ahead of who waits."""
-        return math.inf
+        """Until one that runs draws level with another, or is protected.
+
+        With each token all of them are further ahead of who waits, and none overtakes
+        another; but those that outlive their prediction stay at 1, where the others
+        come as well.
+        """
+        running, requests = state.running, state.requests
+        if not len(running):
+            return math.inf
+        left = requests.predicted[running] - requests.made[running]
+        behind = left[left > max(int(left.min()), 1)]
+        until = state.step + int(behind.min()) - 1 if len(behind) else math.inf
+        if self.limit < math.inf:
+            enough = np.ceil(self.limit * requests.predicted[running])
+            more = enough - self.progress.made(running)
+            until = min(until, state.step + more[more > 0].min(initial=math.inf))
+        return until
 
 
 @register_policy("srpt", about="shortest remaining answer first", knows="a length")

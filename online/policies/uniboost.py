@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from online.policies import ranks
 from online.policies.boost import AdaptiveGamma, FixedGamma, boost
-from online.policies.departures import Departures
 from online.policies.mem_guard import MemGuard, NoGuard
 from online.policies.preempting import Preempting
 from online.policies.progress import Progress
+from online.policies.responses import response_times
 from online.policy import register_policy
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class Boosted:
     ) -> None:
         self.gamma = gamma
         self._progress = Progress()
-        self._departures = Departures()
         self._guard: MemGuard | NoGuard = (
             NoGuard(self._progress)
             if guard_tokens is None
@@ -51,8 +50,7 @@ class Boosted:
         """Take in a snapshot; who waits is scored anew when gamma has changed."""
         self._progress.update(state)
         self._guard.update(state)
-        done = self._departures.update(state)
-        return self.gamma.observe(d.response_s for d in done)
+        return self.gamma.observe(response_times(state))
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """`phi`, in seconds."""

@@ -77,8 +77,8 @@ def test_default_kind():
         ("poisson", {"rate": 0.0}, "rate = 0.0 but must be a number above 0"),
         ("poisson", {"rate": float("inf")}, "rate = inf"),
         ("gamma", {"rate": 1.0, "cv": -1}, "cv = -1 but must be"),
-        ("gamma", {"rate": 1.0, "vc": 1}, "no option 'vc'; their options: cv"),
-        ("poisson", {"rate": 1.0, "cv": 1}, "their options: none"),
+        ("gamma", {"rate": 1.0, "vc": 1}, "no option 'vc'; its options: cv"),
+        ("poisson", {"rate": 1.0, "cv": 1}, "its options: none"),
         ("batches", {"rate": 1.0, "size": 0}, "size = 0"),
         ("on-off", {"rate": 1.0, "on_s": 0}, "on_s = 0"),
     ],
@@ -93,3 +93,15 @@ def test_a_backlog_cannot_be_replayed_faster():
     """There is nothing to speed up."""
     with pytest.raises(ValueError, match="has no arrival times"):
         arrive(Trace([5], [3]), "trace", rate=1.0)
+
+
+def test_a_recorded_rate_is_that_of_the_gaps():
+    """Five requests, ten seconds apart, are one every ten seconds."""
+    trace = Trace([1] * 5, [1] * 5, [0.0, 10.0, 20.0, 30.0, 40.0])
+    assert mean_rate(trace) == 0.1
+    assert (arrive(trace, "trace", rate=0.1).arrival_s == trace.arrival_s).all()
+
+
+def test_bursts_beyond_all_measure_are_refused():
+    with pytest.raises(ValueError, match="cv = 1e\\+200 but must be at most 100"):
+        arrive(TRACE, "gamma", rate=1.0, cv=1e200)

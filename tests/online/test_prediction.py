@@ -141,3 +141,12 @@ def test_remaining_life_is_the_mean_over_longer_ones(lengths, made):
     longer = [o - made for o in lengths if o > made]
     expected = sum(longer) / len(longer) if longer else max(min(made, 40), 1)
     assert life.remaining(np.array([made]))[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("factor", [1e9, 1e19, 1e300])
+def test_a_length_beyond_all_measure_is_not_a_short_one(factor):
+    """It became negative, and so the shortest of all."""
+    predicted = make("biased", factor=factor)(
+        np.array([4, 400]), np.random.default_rng(0)
+    )
+    assert (predicted > 10**9).all()

@@ -6,9 +6,12 @@ import json
 
 import pytest
 
+from online.rules import StepRules
+from online.simulator import simulate
 from online.step_time import UNIT_STEPS, StepTime
 from online.step_time_file import StepTimeError, step_time_of, write_step_time
 from online.step_time_presets import PRESETS
+from sortedf.traces import Trace
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -69,3 +72,22 @@ def test_neither_number_nor_file_nor_preset():
         step_time_of("h100")
     with pytest.raises(ValueError, match="constant_s"):
         step_time_of("-1")
+
+
+@pytest.mark.parametrize("prefill_token_s", [0.0, 1e-4])
+@pytest.mark.parametrize("running_s", [0.0, 1e-3])
+def test_every_token_is_worth_something(prefill_token_s, running_s):
+    """A fit may find that decoding costs nothing, and then quanta never ended."""
+    step_time = StepTime(0.01, prefill_token_s, running_s)
+    assert step_time.work(1, 0) > 0
+    assert step_time.work(0, 1) > 0
+    assert step_time.work(3, 2) == pytest.approx(
+        3 * step_time.work(1, 0) + 2 * step_time.work(0, 1)
+    )
+    short = Trace([300, *[5] * 5], [300, *[4] * 5], [0.0, *[0.02] * 5])
+    rules = StepRules(1000, max_num_seqs=1)
+    for name in ("las", "mlfq", "uniboost", "uniboost-base", "distboost"):
+        log = simulate(short, name, rules, step_time=step_time)
+        assert log.completed.all()
+        if name in ("las", "mlfq"):  # what is short does not wait for what is long
+            assert log.completion_s[1:].max() < log.completion_s[0]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from online.policy import make_policy
+from online.requests import RequestTable
 from online.rules import StepRules
+from online.step_engine import StepEngine
 from sortedf import Instance
 from tests.online.policies.engine_runs import run
 
@@ -103,3 +106,23 @@ def test_two_that_only_fit_one_by_one_do_not_take_turns_for_ever(name, eviction)
     instance = Instance([8, 8], [12, 12], 20)
     options = {"gamma": 1e-6} if name.startswith("uniboost") else {}
     run(instance, StepRules(20, eviction=eviction), name, max_steps=500, **options)
+
+
+def test_first_chunks_where_whole_prompts_are_not_reserved():
+    """Twelve tokens fit beside the first prompt, and so the second one starts, too."""
+    rules = StepRules(40, max_batched_tokens=16, reserve_prompt=False)
+    log = run(Instance([15, 30], [9, 2], 40), rules, "fcfs").log
+    assert log.start_step.tolist() == [1, 1]
+
+
+def test_what_becomes_known_of_a_running_request_counts_at_once():
+    """It will end sooner than was said, so that another can start now."""
+    table = RequestTable.of_arrays([10, 30], [30, 20], [0.0, 0.0], predicted=[60, 20])
+    policy = make_policy("svf")
+    engine = StepEngine(table, StepRules(80), policy)
+    engine.add(0)
+    engine.step(0.0)
+    engine.add(1)
+    assert not engine.step(1.0).started
+    engine.tell(0, predicted=20)
+    assert engine.step(2.0).started == [1]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from online.policies.preempting import Preempting
 from online.policy import make_policy
 from online.predictors import make_predictor
 from online.requests import RequestTable
 from online.rules import StepRules
-from online.state import Decision
+from online.state import NOTHING, Decision
 from online.step_engine import StepEngine
 from online.step_time import StepTime
 from sortedf import Instance
@@ -108,6 +110,55 @@ def test_asking_or_not_makes_no_difference(
         )
         for always in (False, True)
     ]  # fmt: skip
+    assert runs[0] == runs[1]
+
+
+class Forgetful:
+    """Has a preemptive policy find each answer anew, as if none ever stood."""
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def decide(self, state):
+        self.policy._standing = NOTHING
+        return self.policy.decide(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (name, options)
+        for name, options in POLICY_OPTIONS
+        if isinstance(make_policy(name, **options), Preempting)
+    ],
+)
+@given(
+    cases(max_requests=8, max_length=25),
+    st.sampled_from(STEP_TIMES),
+    news_items,
+    st.sampled_from([0.3, 1.0, 2.0]),
+    st.sampled_from(["recompute", "restart"]),
+)
+@settings(max_examples=100)
+def test_a_standing_answer_is_as_good_as_a_new_one(
+    name, options, case, step_time, news, off, eviction
+):
+    """Two that run draw level when they outlive their predictions, and more.
+
+    Being asked does not help: the policy itself gives the old answer while it stands.
+    """
+    instance, rules = case
+    rules = replace(rules, eviction=eviction)
+    predicted = np.maximum(instance.decode * off, 1).astype(int)
+    runs = []
+    for forgetful in (False, True):
+        policy = make_policy(name, **options)
+        runs.append(
+            records(
+                instance, rules, Forgetful(policy) if forgetful else policy,
+                step_time, news, predicted=predicted, always_ask=forgetful,
+            )
+        )  # fmt: skip
     assert runs[0] == runs[1]
 
 
