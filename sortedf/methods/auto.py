@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sortedf.improve.objective import Objective
 from sortedf.methods.best_list import best_list
 from sortedf.methods.improve import search
 from sortedf.methods.table import METHODS, Method, Outcome
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def auto(instance: Instance, options: Options) -> Outcome:
     """Search; with a given backfill window, take the best list placed with it.
 
-    A better schedule that the bound has seen is not thrown away.
+    A better schedule that the bound has seen is not thrown away; the bound minimises
+    TEL alone, so that better is what the objective says, its cap on latency first.
     """
     if options.backfill is not None:
         return best_list(instance, options)
@@ -26,7 +28,8 @@ def auto(instance: Instance, options: Options) -> Outcome:
     proven = options.proven
     if proven is None or proven.schedule is None or proven.found_by is None:
         return found
-    if proven.schedule.tel >= found.schedule.tel:
+    objective = options.objective or Objective()
+    if objective.rating(proven.schedule) >= objective.rating(found.schedule):
         return found
     return replace(
         found, schedule=proven.schedule, found_by=proven.found_by, backfill=None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sortedf import (
     METHODS,
+    EngineModel,
     Instance,
     Status,
     bound,
@@ -19,6 +20,7 @@ from sortedf import (
     place,
     solve,
 )
+from sortedf.improve import Objective
 from sortedf.methods import RULES
 from sortedf.options import Options
 from sortedf.stop import Rounds
@@ -211,3 +213,17 @@ def test_auto_takes_a_better_schedule_that_the_bound_saw():
     assert check(instance, found.schedule).feasible
     assert solve(instance, "best-list").found_by == listed.found_by
     assert solve(instance, backfill=0).backfill == 0
+
+
+def test_auto_keeps_the_schedule_that_keeps_the_cap():
+    """Branching minimises TEL and knows no cap; its schedule took the place of ours.
+
+    TEL 28 is the least, but one request waits longer than 10 steps then. `auto` looked
+    at TEL alone and threw away the schedule of TEL 31 that the search had found within
+    the cap.
+    """
+    engine = EngineModel(max_batched_tokens=7)
+    instance = Instance([6, 4, 1, 1, 2], [4, 3, 2, 3, 5], 11, engine=engine)
+    capped = Objective(max_latency=10)
+    results = [solve(instance, name, objective=capped) for name in ("improve", "auto")]
+    assert [(result.tel, result.over_cap) for result in results] == [(31, 0)] * 2
