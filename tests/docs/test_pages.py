@@ -67,13 +67,50 @@ def test_the_choice_names_everything():
         assert set(table) - words <= INNER
 
 
-def test_readme_lists_every_policy_and_method():
-    """Its tables are complete."""
+def table_under(page: str, heading: str) -> set[str]:
+    """Names in the first column of the first table under a heading of a page."""
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    table = section[section.index("\n| ") :].lstrip("\n").partition("\n\n")[0]
+    return {
+        name
+        for line in table.splitlines()
+        for name in re.findall(r"`([^`]*)`", line.split(" | ")[0])
+    }
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Methods", set(METHODS)),
+        ("Bounds", {*BOUNDS, "auto"}),
+        ("While requests arrive", set(POLICIES) - {"plan", "list"}),
+    ],
+)
+def test_readme_tables_are_complete(heading, names):
+    """Each lists what can be chosen, and nothing else."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    code = set(re.findall(r"`([^`\n]*)`", page))
-    assert set(METHODS) - code == set()
-    assert set(POLICIES) - code <= {"plan", "list"}
-    assert set(BOUNDS) - code <= {"branching"}
+    assert table_under(page, heading) == names
+
+
+def test_every_page_of_results_has_its_place():
+    """Once, so that a new benchmark is put where a reader looks for it."""
+    page = (GUIDE / "results.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^results/(.*)$", page, flags=re.MULTILINE)
+    kept = (ROOT / "benchmarks" / "results").glob("*.md")
+    assert sorted(listed) == sorted(path.stem for path in kept)
+
+
+def test_the_picture_shows_what_the_readme_says():
+    """Its figures stand in the file; `sortedf.guide.picture` draws it again."""
+    image = pytest.importorskip("PIL.Image", reason="no matplotlib, no pillow")
+    shown = image.open(GUIDE / "first.png").text["Description"].split("; ")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = page[page.index("$ sortedf compare mix.csv") :].partition("```")[0]
+    said = re.findall(r"^  ([a-z-]+) +([\d,]+\.\d) ", block, flags=re.MULTILINE)
+    bound = re.findall(r"below ([\d,]+\.\d)", block)
+    assert len(said) == 5
+    expected = [*(" ".join(row) for row in said), f"lower bound {bound[0]}"]
+    assert sorted(shown) == sorted(expected)
 
 
 def test_readme_shows_lines_of_the_quality_page():
