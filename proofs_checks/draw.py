@@ -6,7 +6,7 @@ smallest volume first with the groups that its first half is packed into.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ from sortedf.plotting import plot_schedule, save
 
 
 def draw(folder: Path, seed: int = 1, n: int = 14) -> list[Path]:
-    """Write the pictures; return their paths."""
+    """Write the pictures into a folder, made if need be; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
     instance = mixed(seed, n)
     found = groups_of(instance)
     fast, slow = sorted_f(instance, found), separated(instance, found)
@@ -48,6 +49,16 @@ def draw(folder: Path, seed: int = 1, n: int = 14) -> list[Path]:
     return paths
 
 
-if __name__ == "__main__":
-    for path in draw(Path(sys.argv[1])):
+def main(arguments: list[str] | None = None) -> None:
+    """Draw into the folder that is named."""
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs_checks.draw",
+        description="Draw the transformations of the proof on one instance.",
+    )
+    parser.add_argument("folder", type=Path, help="made if it is not there")
+    for path in draw(parser.parse_args(arguments).folder):
         print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ prints JSON. Seeds and limits are in here; minutes each.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from fractions import Fraction
@@ -188,6 +189,16 @@ def waiting() -> Row:
     return {"without": looked_at}
 
 
-if __name__ == "__main__":
+def main(arguments: list[str] | None = None) -> None:
+    """Run one search and print what it finds."""
     searches = {f.__name__: f for f in (ratios, climb, anomalies, waiting)}
-    print(json.dumps(searches[sys.argv[1]]()))
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs_checks.search",
+        description="A deep search again, for minutes; prints JSON.",
+    )
+    parser.add_argument("search", choices=searches)
+    print(json.dumps(searches[parser.parse_args(arguments).search]()))
+
+
+if __name__ == "__main__":
+    main()

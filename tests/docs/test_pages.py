@@ -12,6 +12,7 @@ import pytest
 import lp  # noqa: F401  registers its methods and bounds
 import online.policies  # noqa: F401  registers them
 from online.policy import POLICIES
+from proofs_checks import draw, search
 from sortedf.bounds import BOUNDS
 from sortedf.cli.main import exit_code
 from sortedf.methods import METHODS
@@ -65,6 +66,24 @@ def test_the_choice_names_everything():
     words = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]*)`", page))))
     for table in (METHODS, BOUNDS, POLICIES):
         assert set(table) - words <= INNER
+
+
+@pytest.mark.parametrize("arguments", [[], ["climbing"]])
+def test_searches_of_the_claims_say_what_there_is(arguments, capsys):
+    """Where none is named, or one that is not there."""
+    with pytest.raises(SystemExit) as caught:
+        search.main(arguments)
+    assert caught.value.code == 2
+    assert "climb" in capsys.readouterr().err
+
+
+def test_pictures_of_the_claims_are_drawn(tmp_path, capsys):
+    """Into a folder that is not there yet."""
+    pytest.importorskip("matplotlib")
+    draw.main([str(tmp_path / "a" / "b")])
+    drawn = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(drawn) == sorted((tmp_path / "a" / "b").iterdir())
+    assert len(drawn) == 3
 
 
 def table_under(page: str, heading: str) -> set[str]:
