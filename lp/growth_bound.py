@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import HUGE, climb, or_answers
+from lp.dual import HUGE, climb_once, or_answers
 from lp.growth import (
     GrowthPrices,
     growth_bound,
@@ -42,6 +42,9 @@ QUANTILES = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 SAMPLE = 1000
 """`theta` and horizons are chosen on about this many requests."""
 
+MANY_STEPS = 10**6
+"""Steps up to which the scan of growth rows takes two seconds for few requests."""
+
 STRETCHES = (0.6, 0.85, 1.1)
 """Horizons that are tried, in times from one completion to the next."""
 
@@ -51,14 +54,15 @@ def growth(instance: Instance, options: Options) -> Proof:
     """Dual bound strengthened by growth rows; never below the dual bound.
 
     With a certificate: growth rows, or prices where they prove as much. Where requests
-    times steps are more than `lp.dual.HUGE` the scan takes most of a minute; if the
-    time is over by then it is the dual bound.
+    times steps are more than `lp.dual.HUGE` the scan takes most of a minute, and above
+    `MANY_STEPS` it takes seconds; if the time is over by then it is the dual bound.
     """
-    climbed = climb(instance, options).certificate
+    climbed = climb_once(instance, options).certificate
     certificate = or_answers(instance, climbed)
     plain = Proof(certificate.bound, certificate)
-    huge = instance.num_requests * len(climbed.price) > HUGE
-    if huge and options.out_of_time():
+    steps = len(climbed.price)
+    slow = instance.num_requests * steps > HUGE or steps > MANY_STEPS
+    if slow and options.out_of_time():
         return plain
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     found = strengthen(instance, prices)

@@ -53,7 +53,7 @@ def minimise(
     tolerance : float
         Ends when a step lowers the value by less than this, relatively.
     stop : callable
-        Asked before each step.
+        Asked before each step, and before a step is shortened.
 
     Returns
     -------
@@ -72,11 +72,11 @@ def minimise(
             break
         free = (x > 0) | (slope < 0)
         direction = _direction(np.where(free, slope, 0), free, pairs)
-        moved = _line_search(function, x, value, slope, direction)
-        if moved is None and pairs:
+        moved = _line_search(function, x, value, slope, direction, stop)
+        if moved is None and pairs and not stop():
             pairs.clear()  # try again along the plain slope
             direction = _direction(np.where(free, slope, 0), free, pairs)
-            moved = _line_search(function, x, value, slope, direction)
+            moved = _line_search(function, x, value, slope, direction, stop)
         if moved is None:
             break
         new_x, new_value, new_slope = moved
@@ -111,7 +111,12 @@ def _direction(slope: Floats, free: NDArray[np.bool_], pairs: Pairs) -> Floats:
 
 
 def _line_search(
-    function: Function, x: Floats, value: float, slope: Floats, direction: Floats
+    function: Function,
+    x: Floats,
+    value: float,
+    slope: Floats,
+    direction: Floats,
+    stop: Callable[[], bool],
 ) -> tuple[Floats, float, Floats] | None:
     """Shorten the projected step until it lowers the value enough; None if never."""
     length = 1.0
@@ -123,6 +128,8 @@ def _line_search(
         new_value, new_slope = function(new_x)
         if new_value <= value + ARMIJO * promised:
             return new_x, new_value, new_slope
+        if stop():
+            return None
         # The least point of the parabola through both values, within reason.
         bend = new_value - value - promised
         length *= float(np.clip(-promised / (2 * bend), 0.1, 0.5))

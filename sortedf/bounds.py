@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sortedf.arrays import exact_sum
 from sortedf.certificate import instance_hash
+from sortedf.checker import check
 from sortedf.instance import require_instance
 from sortedf.options import Options
 from sortedf.registry import load_plugins, lookup, register
 from sortedf.row_certificate import RowCertificate
+from sortedf.stretches import horizon, joined, stretches
 from sortedf.volume import volume, volume_moment
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sortedf.certificate import AnyCertificate
     from sortedf.instance import Instance
     from sortedf.schedule import Schedule
+    from sortedf.stretches import Stretch
 
 SCALE = 2**40
 """Fixed-point scale of one request's share; each is rounded down once."""
@@ -94,6 +97,19 @@ MAX_PRICED = 5 * 10**9
 its time limit; without a limit it takes about a second.
 """
 
+MAX_STEPS = 10**6
+"""Steps up to which "auto" evaluates prices at all, for each second of its time limit;
+without a limit it takes about two seconds.
+"""
+
+LONG = 30_000
+"""Steps above which "auto" does not branch, for each second of its time limit, and
+climbs for `LONG_TIME_LIMIT_S` if nobody sets a limit.
+"""
+
+LONG_TIME_LIMIT_S = 2.0
+"""Seconds after which "auto" stops climbing for few requests over a long time."""
+
 
 def bound(
     instance: Instance,
@@ -113,7 +129,8 @@ def bound(
         A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
         Growth rows strengthen it beyond the linear relaxation. With few requests, or
         within a given time limit, the prices are improved step by step; with up to 40
-        requests it is a branch and bound.
+        requests it is a branch and bound, unless they take very long; those of a
+        stream are then bounded apart where they cannot meet, with no certificate.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     target : int, optional
@@ -142,22 +159,46 @@ def bound(
     """
     began = time.perf_counter()
     require_instance(instance)
-    names = [method]
-    if method == "auto":
-        names = _quick_bounds(instance, time_limit, certified)
-        if time_limit is None and "branching" not in names:  # that has its own limit
-            few = instance.num_requests <= CLIMB_UP_TO
-            time_limit = CLIMB_TIME_LIMIT_S if few else 0.0
     options = Options(time_limit_s=time_limit, progress=progress, target=target)
+    if method != "auto":
+        found = _best_of([(method, options)], instance)
+    elif not certified and (parts := _apart(instance)):
+        found = _sum_of(parts, instance, options)
+    else:
+        found = _auto(instance, options, certified)
+    return replace(found, runtime_s=time.perf_counter() - began)
+
+
+def _best_of(asked: list[tuple[str, Options]], instance: Instance) -> Bound:
+    """Best of some bounds, with the best schedule that any of them has seen."""
     proofs = [
         (lookup(BOUNDS, "bound", name, also=("auto",))(instance, options), name)
-        for name in names
+        for name, options in asked
     ]
     proof, name = max(proofs, key=lambda pair: pair[0].value)
-    runtime_s = time.perf_counter() - began
     seen = [(p.schedule, by) for p, by in proofs if p.schedule is not None]
     best = min(seen, key=lambda pair: pair[0].tel, default=(None, None))
-    return Bound(proof.value, name, runtime_s, proof.certificate, *best)
+    return Bound(proof.value, name, 0.0, proof.certificate, *best)
+
+
+def _auto(instance: Instance, options: Options, certified: bool) -> Bound:
+    """Best of the bounds that are quick at the size."""
+    names = _quick_bounds(instance, options.time_limit_s, certified)
+    within = options
+    if options.time_limit_s is None:
+        within = replace(options, time_limit_s=_usual_limit(instance))
+    # Without a limit branching counts its nodes, so that it repeats.
+    return _best_of(
+        [(name, options if name == "branching" else within) for name in names], instance
+    )
+
+
+def _usual_limit(instance: Instance) -> float:
+    """Seconds for climbing if nobody sets a limit."""
+    if instance.num_requests > CLIMB_UP_TO:
+        return 0.0
+    long = instance.num_requests <= BRANCH_UP_TO and horizon(instance) > LONG
+    return LONG_TIME_LIMIT_S if long else CLIMB_TIME_LIMIT_S
 
 
 def _quick_bounds(
@@ -166,17 +207,48 @@ def _quick_bounds(
     """Names of the bounds that "auto" takes the best of."""
     if int(instance.peak.sum()) <= instance.usable_kv:
         return ["fluid"]
-    load = exact_sum(volume(instance)) // instance.usable_kv
-    work = instance.num_requests * (int(instance.arrival.max()) + load)
-    if work > MAX_PRICED * max(time_limit or 0.0, 1.0):
+    seconds = max(time_limit or 0.0, 1.0)
+    n, steps = instance.num_requests, horizon(instance)
+    if n * steps > MAX_PRICED * seconds:
         return ["fluid"]
     load_plugins()
-    names = ["growth", "fluid-dff", "fluid"]
-    if time_limit is None and instance.num_requests > CLIMB_UP_TO:
-        names.remove("fluid-dff")
-    if instance.num_requests <= BRANCH_UP_TO and not certified:
-        names.insert(1, "branching")
+    names = ["fluid"]
+    if time_limit is not None or n <= CLIMB_UP_TO:
+        names.insert(0, "fluid-dff")
+    if steps <= MAX_STEPS * seconds:
+        names.insert(0, "growth")
+        if n <= BRANCH_UP_TO and steps <= LONG * seconds and not certified:
+            names.insert(1, "branching")
     return [name for name in names if name in BOUNDS]
+
+
+def _apart(instance: Instance) -> list[Stretch]:
+    """Return the stretches of few requests that take long, if they are much shorter."""
+    steps = horizon(instance)
+    if instance.num_requests > BRANCH_UP_TO or steps <= LONG:
+        return []
+    parts = stretches(instance)
+    own = sum(horizon(part.instance) for part in parts)
+    return parts if 2 * own <= steps else []
+
+
+def _sum_of(parts: list[Stretch], instance: Instance, options: Options) -> Bound:
+    """Bound each stretch within its share of the time, and add up."""
+    found: list[Bound] = []
+    for k, part in enumerate(parts):
+        share = options.with_share_of_time(1 / (len(parts) - k))
+        found.append(_auto(part.instance, replace(share, shared={}), False))
+        options.report(sum(bound.value for bound in found), 0)
+    value = sum(bound.value for bound in found)
+    largest = max(found, key=lambda bound: bound.value)
+    together = Bound(value, largest.method, 0.0)
+    schedules = [bound.schedule for bound in found if bound.schedule is not None]
+    if len(schedules) < len(parts):
+        return together
+    schedule = joined(instance, parts, schedules)
+    if not check(instance, schedule).feasible:
+        return together
+    return replace(together, schedule=schedule, found_by=largest.found_by)
 
 
 def bound_or_none(

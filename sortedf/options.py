@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sortedf.arrays import MAX_TOKENS, checked_int
 
@@ -51,6 +51,8 @@ class Options:
     proven : Bound, optional
         A bound that is known beforehand, with the best schedule that was seen on the
         way; a search ends where it is met.
+    shared : dict
+        What bounds of one call leave for each other, so that none does it again.
     """
 
     backfill: int | None = None
@@ -64,6 +66,7 @@ class Options:
     objective: Objective | None = None
     target: int | None = None
     proven: Bound | None = None
+    shared: dict[str, Any] = field(default_factory=dict, repr=False)
     _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:

@@ -177,3 +177,19 @@ def test_backlog_that_fits_at_once():
 def test_empty_instance():
     """Nothing to price."""
     assert bound(Instance([], [], 5), "dual").value == 0
+
+
+def test_bounds_of_one_call_climb_once(monkeypatch):
+    """Growth and branching begin with the same climb, and each did it again."""
+    climbs = []
+
+    def counted(instance, options):
+        climbs.append(1)
+        return climb(instance, options)
+
+    monkeypatch.setattr(lp.dual, "climb", counted)
+    instance = documents_and_chats(30, 4)
+    bound(instance)
+    assert len(climbs) == 1
+    bound(instance)
+    assert len(climbs) == 2

@@ -57,3 +57,15 @@ def test_values_only_fall():
 
     found = minimise(kinked, np.array([2.0, 1.0, 0.0]), iterations=100)
     assert float(np.abs(found - 0.3).sum()) == min(seen)
+
+
+def test_time_is_looked_at_within_a_step():
+    """One evaluation can take a second, and a step up to a dozen of them."""
+    calls = []
+
+    def uphill(x):  # the slope is a lie, so that no step is ever good
+        calls.append(1)
+        return float(-x.sum()), np.ones(3)
+
+    minimise(uphill, np.ones(3), iterations=9, stop=lambda: len(calls) > 1)
+    assert len(calls) == 2

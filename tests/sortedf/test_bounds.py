@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sortedf import BOUNDS, EngineModel, Instance, bound, generate
+from sortedf import BOUNDS, EngineModel, Instance, bound, check, generate, solve
+from sortedf.stretches import stretches
 from sortedf.volume import volume, volume_moment
 from tests import naive
 from tests.strategies import engines, instances
@@ -134,3 +136,69 @@ def test_auto_strengthens_the_relaxation_at_any_size():
     certified = bound(few, certified=True)
     assert certified.certificate is not None
     assert certified.value <= found.value
+
+
+LONG_STREAMS = {
+    "late": Instance([3] * 3, [2] * 3, 5, [10**7, 10**7, 10**7 + 1]),
+    "two bursts": Instance([3] * 4, [2] * 4, 5, [0, 0, 10**6, 10**6]),
+    "two days": Instance(
+        [900, 2900, 1200, 2700, 600] * 2,
+        [400, 300, 550, 100, 250] * 2,
+        6000,
+        [0] * 5 + [864_000] * 5,
+    ),
+    "long answers": Instance(
+        [10**5, 10**5 + 7, 10**5 + 99], [10**5, 10**5 + 5, 10**5 + 77], 3 * 10**5
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", [None, 2.0])
+@pytest.mark.parametrize("name", LONG_STREAMS)
+def test_few_requests_over_many_steps_are_bounded_soon(name, limit):
+    """Three requests at step 10**7 had the default bound climb for minutes.
+
+    Whoever has few requests is promised an answer at once, but all that "auto" did was
+    by step, idle ones included, once for each bound, without a limit or beyond it.
+    """
+    instance = LONG_STREAMS[name]
+    bound(Instance([3] * 3, [2] * 3, 5))  # so that nothing is compiled below
+    began = time.perf_counter()
+    found = bound(instance, time_limit=limit)
+    assert time.perf_counter() - began < 8
+    assert found.value >= bound(instance, "fluid").value
+    assert found.value <= solve(instance, "best-list", bound="none").tel
+
+
+def test_bursts_that_cannot_meet_are_solved_apart():
+    """The least TEL of both is proven, and the schedule is put together from theirs."""
+    instance = LONG_STREAMS["two bursts"]
+    found = bound(instance)
+    assert found.value == 2 * bound(Instance([3] * 2, [2] * 2, 5)).value == 12
+    assert found.schedule is not None
+    assert (found.schedule.tel, check(instance, found.schedule).feasible) == (12, True)
+    assert bound(instance, certified=True).certificate is not None
+
+
+@settings(max_examples=40)
+@given(instances(max_requests=5, max_length=5, engine=engines()))
+def test_stretches_lose_nothing(instance):
+    """The least TEL of the whole is the sum of the stretches' least ones."""
+    apart = instance.replace(arrival=instance.arrival * 3 + 2)
+    parts = stretches(apart)
+    assert sorted(np.concatenate([part.ids for part in parts]).tolist()) == list(
+        range(instance.num_requests)
+    )
+    least = [naive.best_tel(part.instance) for part in parts]
+    assert sum(least) == naive.best_tel(apart)
+
+
+@settings(max_examples=20)
+@given(instances(max_requests=4, max_length=5, engine=engines()))
+def test_the_sum_of_stretches_is_no_more_than_the_optimum(instance):
+    """As "auto" adds them up, wherever the long pause is."""
+    late = np.where(np.arange(instance.num_requests) % 2, 10**6, 0)
+    apart = instance.replace(arrival=instance.arrival + late)
+    best = sum(naive.best_tel(part.instance) for part in stretches(apart))
+    assert bound(instance).value <= naive.best_tel(instance)
+    assert bound(apart).value <= best

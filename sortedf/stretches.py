@@ -1,0 +1,90 @@
+"""Stretches of a stream: requests that have nothing to do with those before and after.
+
+In an optimal schedule something runs in every step from the last arrival to the end
+(`lp.horizon`): by then `sum o` steps have passed at most. So if the next request comes
+later than that, all before it are done, and the two parts are two problems. Each may
+also begin at step 0: latencies do not change. What is never idle for long is short, so
+that prices by step, which everything in `lp` has, are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.arrays import exact_sum
+from sortedf.schedule import Schedule
+from sortedf.volume import volume
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Some requests of an instance, and their own instance from step 0 on.
+
+    Attributes
+    ----------
+    ids : int64 array
+        Their ids in the whole instance.
+    begin : int
+        Step of their first arrival.
+    instance : Instance
+    """
+
+    ids: Ints
+    begin: int
+    instance: Instance
+
+
+def stretches(instance: Instance) -> list[Stretch]:
+    """Cut an instance where everything must be done before the next request comes.
+
+    No schedule has a TEL below the sum of the stretches' least ones, wherever one cuts:
+    leaving requests out only makes room. Where this cuts, the two are equal.
+    """
+    order = np.argsort(instance.arrival, kind="stable")
+    arrival = instance.arrival[order].tolist()
+    first = [0]
+    done_by = total = 0
+    for k, decode in enumerate(instance.decode[order].tolist()):
+        if k and arrival[k] >= done_by:
+            first.append(k)
+            total = 0
+        total += decode
+        done_by = arrival[k] + total
+    return [_stretch(instance, ids) for ids in np.split(order, first[1:]) if len(ids)]
+
+
+def horizon(instance: Instance) -> int:
+    """About the last step of a schedule: the last arrival, and all the work after it.
+
+    That is how many prices by step there are at most.
+    """
+    load = exact_sum(volume(instance)) // instance.usable_kv
+    return int(instance.arrival.max(initial=0)) + load
+
+
+def joined(
+    instance: Instance, parts: Sequence[Stretch], schedules: Sequence[Schedule]
+) -> Schedule:
+    """Put schedules of all stretches together; whether that is feasible is not said."""
+    start = np.zeros(instance.num_requests, dtype=np.int64)
+    for part, schedule in zip(parts, schedules, strict=True):
+        start[part.ids] = schedule.start + part.begin
+    return Schedule(instance, start)
+
+
+def _stretch(instance: Instance, ids: Ints) -> Stretch:
+    own = instance.subset(ids)
+    begin = int(own.arrival.min())
+    return Stretch(ids, begin, own.replace(arrival=own.arrival - begin))
