@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -41,6 +42,24 @@ def test_prints_what_is_shown(name, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["batch_file", "serve_policy"])
+def test_without_an_engine_they_name_the_extra(name, tmp_path, monkeypatch):
+    """In one line, before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("online.executor.door.installed_version", lambda: None)
+    with pytest.raises(SystemExit, match=r"pip install 'sortedf\[vllm\]'"):
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_torch_the_ranker_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"pip install 'sortedf\[rank\]'"):
+        runpy.run_path(str(FOLDER / "train_ranker.py"), run_name="__main__")
+    assert not list(tmp_path.iterdir())
 
 
 def test_own_traces_are_taken(tmp_path):

