@@ -26,6 +26,10 @@ class Status(StrEnum):
 class Result:
     """A schedule with its certificate.
 
+    Besides what is listed here it has `tel` and `mean_latency`, its total and
+    mean latency in steps, and `gap`, how far the schedule is at most above the best
+    possible, as a part of the bound.
+
     Attributes
     ----------
     schedule : Schedule
@@ -47,6 +51,14 @@ class Result:
         Seconds of wall time for the schedule, without the bound.
     objective : Objective, optional
         What was minimised; TEL if None.
+
+    Examples
+    --------
+    >>> from sortedf import Instance, solve
+    >>> instance = Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10)
+    >>> result = solve(instance, method="fcfs")
+    >>> result.tel, result.mean_latency, result.lower_bound, result.gap
+    (12, 4.0, 8, 0.5)
     """
 
     schedule: Schedule

@@ -71,7 +71,8 @@ def solve(
     start : Schedule, optional
         What "auto" and "improve" start from, and are never worse than.
     jobs : int
-        Threads of "auto" and "improve".
+        Threads of "auto" and "improve". Methods that do not search refuse `start`,
+        `stop`, and more than one job.
     on_better : callable, optional
         Called as `on_better(value, lower bound or None)` when a search finds better.
     objective : Objective, optional
@@ -160,6 +161,15 @@ def compare(
     ------
     ValueError, TypeError
         As `solve`, before anything is run.
+
+    Examples
+    --------
+    >>> from sortedf import Instance, compare
+    >>> instance = Instance(prefill=[5, 6, 1], decode=[3, 2, 1], kv_budget=10)
+    >>> for result in compare(instance, ["fcfs", "svf"]):
+    ...     print(result.method, result.tel, result.lower_bound)
+    fcfs 12 8
+    svf 8 8
     """
     require_instance(instance)
     names = methods_for(instance) if methods is None else list(methods)

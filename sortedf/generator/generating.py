@@ -46,6 +46,7 @@ def generate(
         Requests per second of Poisson arrivals, the first at 0. If left out, every
         request is there from the start.
     seed : int
+        Of all that is drawn, at least 0. Lengths do not depend on `rate`.
 
     Returns
     -------
@@ -58,8 +59,13 @@ def generate(
 
     Examples
     --------
-    >>> generate("mix", 1000, long_share=0.2, seed=1)
+    >>> from sortedf import generate
+    >>> trace = generate("mix", 1000, long_share=0.2, seed=1)
+    >>> trace
     Trace(1000 requests, generated, 'mix')
+    >>> instance, _ = trace.to_instance(kv_budget=16492)
+    >>> instance.num_requests
+    1000
     """
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}; choose one of: {', '.join(KINDS)}.")

@@ -68,6 +68,19 @@ def read(
         If the file cannot be read or holds anything that is no request.
     OversizeError
         If a request can never run and `drop_oversize` is not set, or if none can.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sortedf import read
+    >>> from sortedf.traces import Trace, write_trace
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "trace.csv")
+    ...     write_trace(Trace(prefill=[5, 6, 1], decode=[3, 2, 1]), path)
+    ...     instance = read(path, kv_budget=10)
+    >>> instance.prefill.tolist(), instance.decode.tolist()
+    ([5, 6, 1], [3, 2, 1])
     """
     trace = read_trace(path, tokenizer=tokenizer)
     instance, _ = trace.to_instance(
