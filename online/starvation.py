@@ -70,18 +70,23 @@ class BoundedWait:
             due_s = self._due_s.pop(i, math.inf)
             if due_s <= self._last_s:
                 self._protected[i] = due_s
-        back: dict[int, float] = {}
+        each = state.requests.each
+        last_s = next(reversed(self._due_s.values()), -math.inf)
+        in_order = True
         for i in state.joined:
             due_s = self._protected.pop(i, math.inf)
-            if not state.is_waiting(i):
+            if not state.is_waiting(i) or i in self._due_s:
                 continue
-            if state.requests.preemptions[i] > 0 and due_s < math.inf:
-                back[i] = due_s
-            else:
-                self._due_s.setdefault(i, state.now_s + self.max_wait_s)
-        if back:
-            both = {**self._due_s, **back}
-            self._due_s = dict(sorted(both.items(), key=lambda item: item[1]))
+            if each.preemptions[i] == 0:
+                due_s = each.arrival_s[i] + self.max_wait_s
+            elif due_s == math.inf:
+                due_s = state.now_s + self.max_wait_s
+            self._due_s[i] = due_s
+            in_order &= due_s >= last_s
+            last_s = max(last_s, due_s)
+        if not in_order:
+            by_due = sorted(self._due_s.items(), key=lambda item: item[1])
+            self._due_s = dict(by_due)
         if not state.quiet:
             running = set(state.running.tolist())
             self._protected = {

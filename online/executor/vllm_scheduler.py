@@ -12,15 +12,18 @@ takes one more attribute, its id in our table.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import deque
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
-from vllm.v1.core.sched.request_queue import RequestQueue
+from vllm.v1.core.sched.interface import PauseState
+from vllm.v1.core.sched.request_queue import RequestQueue, SchedulingPolicy
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import RequestStatus
 
@@ -30,7 +33,7 @@ from online.executor.hints import Hints
 from online.executor.options import SchedulerOptions, scheduler_options
 from online.executor.preload import preload
 from online.executor.running import Running
-from online.requests import RequestTable
+from online.requests import UNKNOWN, RequestTable
 from online.rules import StepRules
 from online.state import NOTHING, Decision, State
 from online.step_engine import StepRecord
@@ -43,18 +46,43 @@ if TYPE_CHECKING:
 
     from online.policy import Policy
 
+logger = logging.getLogger("sortedf")
+
 WHOLE = (RequestStatus.FINISHED_STOPPED, RequestStatus.FINISHED_LENGTH_CAPPED)
 """How an answer ends that nobody broke off."""
 
 
+NOT_READY = (
+    RequestStatus.WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR,
+    RequestStatus.WAITING_FOR_REMOTE_KVS,
+    RequestStatus.WAITING_FOR_STREAMING_REQ,
+)
+"""What a request waits for that the engine cannot start, whatever room there is."""
+
+
 class OfferedQueue(RequestQueue):
-    """All waiting requests, of which the engine sees only those that may start now."""
+    """All waiting requests, of which the engine sees only those that may start now.
+
+    Attributes
+    ----------
+    by_id : dict of int to Request
+        Those that the policy knows of.
+    joined, left : list of int
+        Ids that came to them and left them, since it was told.
+    aside : dict of int to Request
+        Those that the engine cannot start yet, so that no room is kept for them.
+    skipped : dict of int to Request
+        Those that it would not start in the last step though they were offered. They
+        are set aside for a step, so that others come to be offered.
+    """
 
     def __init__(self) -> None:
         self.by_id: dict[int, Request] = {}
         self.joined: list[int] = []
         self.left: list[int] = []
-        self.taken: list[Request] = []
+        self.aside: dict[int, Request] = {}
+        self.skipped: dict[int, Request] = {}
+        self._taken: list[Request] = []
         self._offered: deque[int] = deque()
 
     def offer(self, ids: Iterable[int]) -> None:
@@ -62,14 +90,30 @@ class OfferedQueue(RequestQueue):
         self._offered.extend(ids)
 
     def withdraw(self) -> list[Request]:
-        """Let the engine see none; return those that it has taken since the offer."""
-        taken, self.taken = self.taken, []
+        """Let the engine see none; return those that have started since the offer.
+
+        Others that it took have begun to load KV, and do not run yet.
+        """
+        taken, self._taken = self._taken, []
         self._offered.clear()
-        return taken
+        return [r for r in taken if r.status == RequestStatus.RUNNING]
+
+    def promote(self, is_ready: Callable[[Request], bool]) -> list[Request]:
+        """Let those wait again that were set aside and are ready; return them."""
+        ready = [request for request in self.aside.values() if is_ready(request)]
+        for request in ready:
+            del self.aside[request.sortedf_id]
+            self.add_request(request)
+        self.aside |= self.skipped
+        self.skipped = {}
+        return ready
 
     def add_request(self, request: Any) -> None:
         """Let a request wait."""
         i = request.sortedf_id
+        if request.status in NOT_READY:
+            self.aside[i] = request
+            return
         self.by_id[i] = request
         self.joined.append(i)
 
@@ -82,7 +126,7 @@ class OfferedQueue(RequestQueue):
         i = self._offered.popleft()
         request = self.by_id.pop(i)
         self.left.append(i)
-        self.taken.append(request)
+        self._taken.append(request)
         return request
 
     def prepend_request(self, request: Request) -> None:
@@ -90,14 +134,15 @@ class OfferedQueue(RequestQueue):
         self.add_request(request)
 
     def prepend_requests(self, requests: Iterable[Request]) -> None:
-        """Let requests wait again that the engine took and could not start."""
+        """Let requests wait again that the engine took and would not start."""
         for request in requests:
-            self.taken.remove(request)
-            self.add_request(request)
+            self.skipped[request.sortedf_id] = request
 
     def remove_request(self, request: Any) -> None:
         """Drop a request that was cancelled."""
         i = request.sortedf_id
+        self.aside.pop(i, None)
+        self.skipped.pop(i, None)
         if self.by_id.pop(i, None) is not None:
             self.left.append(i)
 
@@ -110,10 +155,10 @@ class OfferedQueue(RequestQueue):
         return bool(self._offered)
 
     def __len__(self) -> int:
-        return len(self.by_id)
+        return len(self.by_id) + len(self.aside) + len(self.skipped)
 
     def __iter__(self) -> Iterator[Request]:
-        return iter(self.by_id.values())
+        return chain(self.by_id.values(), self.aside.values(), self.skipped.values())
 
 
 class _WithPolicy:
@@ -122,6 +167,10 @@ class _WithPolicy:
     Nearly all steps of an engine under load are quiet: each running request makes one
     token, and nobody comes, starts or ends. Such a step costs a few comparisons: the
     policy's last answer stands, and the table of requests learns of the tokens later.
+
+    What a request does that drafts tokens, loads KV from elsewhere or gets its prompt
+    bit by bit cannot be counted so: then the table is read off the requests in every
+    step.
     """
 
     waiting: Any  # an OfferedQueue; vLLM's own class declares another type
@@ -130,12 +179,17 @@ class _WithPolicy:
         super().__init__(*args, **kwargs)
         own: Any = self
         self.waiting = OfferedQueue()
+        if own.policy == SchedulingPolicy.PRIORITY:
+            logger.warning("priorities are not looked at: the policy decides.")
+        # Layers of different kinds take blocks from one pool, each for itself.
+        self._groups = max(len(own.kv_cache_config.kv_cache_groups), 1)
         options = SchedulerOptions.of(scheduler_options(own.vllm_config))
         self._hints = Hints(options.max_predicted)
         self._predictor = options.make_predictor(own.max_model_len)
         self._scores = options.start_scorer(_tokenizer_of(own.vllm_config))
         self._unscored: dict[int, Request] = {}
         self._asked_scores = 0
+        self._sessions: set[str] = set()  # requests whose prompts come bit by bit
         self._begin = time.monotonic()
         self.rules = rules_of(own)
         self._slots = self.rules.num_blocks * self.rules.block_size
@@ -192,6 +246,8 @@ class _WithPolicy:
         # Whether all that run made a token in the last step, so that they decode.
         self._steady = False
         self._free_before = 0
+        # Whether the table is behind the requests, so that it must be read off them.
+        self._uncounted = False
 
     # What vLLM calls.
 
@@ -199,13 +255,20 @@ class _WithPolicy:
         own: Any = self
         if request.request_id not in own.requests:
             request.sortedf_id = self._enter(request)
+            if request.resumable:
+                self._sessions.add(request.request_id)
         upper: Any = super()
         upper.add_request(request)
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         upper: Any = super()
+        own: Any = self
+        waiting = self.waiting
         if self._unscored:
             self._take_scores()
+        if waiting.aside or waiting.skipped:
+            for request in waiting.promote(own._handle_blocked_waiting_request):
+                self._read_off(request)
         if self._stands():
             output = upper.schedule(*args, **kwargs)
             if not self._each_makes_one(output):
@@ -214,23 +277,27 @@ class _WithPolicy:
             if self.recording:
                 self._record(output, [], [], NOTHING)
             return output
-        decision = self._decide()
+        # While it is paused nobody may start, so that nobody has to go for it.
+        paused = own.pause_state != PauseState.UNPAUSED
+        decision = NOTHING if paused else self._decide()
         evicted = self._evict(decision)
         self._put_in_order(decision)
         self._preempted = []
         decoded = self._steady or not self._running.count
-        self.waiting.offer(decision.start)
+        waiting.offer(decision.start)
         output = upper.schedule(*args, **kwargs)
-        started = self.waiting.withdraw()
+        started = waiting.withdraw()
         if evicted and not output.num_scheduled_tokens:
             self.num_steps += 1  # what it did was to evict
-        if not self._each_makes_one(output, started):
+        if self._cannot_count():
+            self._leave_uncounted(output)
+        elif not self._each_makes_one(output, started):
             self._advance(output, started)
         self._calm = (
             decoded
             and self._steady
             and len(started) == len(decision.start)
-            and not (evicted or self._preempted)
+            and not (evicted or self._preempted or paused)
         )
         self._foreseen = len(started)
         if self.recording:
@@ -272,6 +339,8 @@ class _WithPolicy:
         upper: Any = super()
         i = request.sortedf_id
         self._ended.append(i)
+        self._sessions.discard(request.request_id)
+        self._unscored.pop(request.sortedf_asked, None)
         if self._predictor is not None and request.status in WHOLE:
             self._predictor.observe([request.num_output_tokens])
         return upper._free_request(request, *args, **kwargs)
@@ -288,9 +357,10 @@ class _WithPolicy:
     # What is known of a request.
 
     def _enter(self, request: Any) -> int:
+        request.sortedf_asked = 0
         if self._id_of is not None:
             return self._id_of(request)
-        params, most = request.sampling_params, request.max_tokens
+        params, most = request.sampling_params, min(request.max_tokens, UNKNOWN)
         extra = (None if params is None else params.extra_args) or {}
         learned = None if self._predictor is None else self._predictor.predict()
         hint = self._hints.read(extra, most, learned)
@@ -307,6 +377,7 @@ class _WithPolicy:
         prompt = text or request.prompt_token_ids
         if prompt:
             self._asked_scores += 1
+            request.sortedf_asked = self._asked_scores
             self._unscored[self._asked_scores] = request
             self._scores.submit(self._asked_scores, prompt)
 
@@ -361,7 +432,7 @@ class _WithPolicy:
             or not self._running.count
         ):
             return False
-        free = self._pool.get_num_free_blocks()
+        free = self._free_now()
         if free > self._free_before:  # something was given back late
             return False
         self._free_before = free
@@ -386,9 +457,13 @@ class _WithPolicy:
         own: Any = self
         running = self._running
         running.catch_up(self._ended)
-        if running.count != len(own.running):
+        if self._uncounted or running.count != len(own.running):
             self._look_who_runs()
-        free = self._pool.get_num_free_blocks()
+        if self._uncounted:
+            for request in own.running:
+                self._read_off(request)
+            self._uncounted = False
+        free = self._free_now()
         events = joined or left or self._ended or self._changed
         quiet = self._quiet and not events and free <= self._free_before
         self._free_before = free
@@ -414,34 +489,68 @@ class _WithPolicy:
         self._running.replace([request.sortedf_id for request in own.running])
         self._quiet = self._calm = self._steady = False
 
+    def _free_now(self) -> int:
+        """Blocks that nobody holds, as a request counts them."""
+        return int(self._pool.get_num_free_blocks()) // self._groups
+
     def _evict(self, decision: Decision) -> list[int]:
         own: Any = self
         if not decision.evict:
             return []
         gone = set(decision.evict)
         stamp = time.monotonic()
-        self._evicting = True
         stay: list[Request] = []
         evicted: list[Any] = []
         for request in own.running:
             (evicted if request.sortedf_id in gone else stay).append(request)
+        if not all(own._request_blocks_can_be_freed(r) for r in evicted):
+            return []  # their room would come too late for whom they go for
+        self._evicting = True
         own.running[:] = stay
         for request in evicted:
-            own._preempt_request(request, stamp)
+            own._preempt_request(
+                request, stamp, drop_stale_output=own.requires_kv_delivery
+            )
         self._evicting = False
         ids = [request.sortedf_id for request in evicted]
         self._running.catch_up(ids)
         return ids
 
     def _put_in_order(self, decision: Decision) -> None:
-        if decision.order is None:
-            return
         own: Any = self
+        if decision.order is None or len(decision.order) != len(own.running):
+            return  # as it is; or who was to go could not
         by_id = {request.sortedf_id: request for request in own.running}
         own.running[:] = [by_id[i] for i in decision.order]
         self._running.replace(decision.order)
 
     # What a step does.
+
+    def _cannot_count(self) -> bool:
+        """Whether the engine does what the steps' tokens do not tell."""
+        own: Any = self
+        return bool(
+            self._sessions
+            or own.kv_holding_waiting
+            or own.num_spec_tokens
+            or own.connector is not None
+        )
+
+    def _leave_uncounted(self, output: Any) -> None:
+        """Count the step, and leave the rest to be read off the requests."""
+        self._running.catch_up()
+        if output.num_scheduled_tokens:
+            self.num_steps += 1
+        self._uncounted = True
+        self._quiet = self._steady = False
+        self._out[:] = 0
+
+    def _read_off(self, request: Any) -> None:
+        """Enter how far a request is, by its own word."""
+        i, ints = request.sortedf_id, self.table.ints
+        ints[k.PREFILL, i] = request.num_prompt_tokens
+        ints[k.MADE, i] = request.num_output_tokens + request.num_output_placeholders
+        ints[k.COMPUTED, i] = request.num_computed_tokens
 
     def _each_makes_one(self, output: Any, started: Sequence[Any] = ()) -> bool:
         """Count a step in which each running request makes a token, if it is one.
@@ -539,7 +648,7 @@ class _WithPolicy:
     ) -> None:
         """Note what the step does; who finishes in it is known when it is over."""
         self._running.catch_up()
-        free = self._pool.get_num_free_blocks()
+        free = self._free_now()
         out = self._out.tolist()
         resumed = [array[: out[k.RESUMED]].tolist() for array in self._resumed]
         self._pending.append(
@@ -581,10 +690,11 @@ def rules_of(scheduler: Any) -> StepRules:
     config = scheduler.scheduler_config
     size = scheduler.block_size
     blocks = scheduler.cache_config.num_gpu_blocks - 1  # one is the null block
+    groups = max(len(scheduler.kv_cache_config.kv_cache_groups), 1)
     return StepRules(
-        kv_budget=blocks * size,
+        kv_budget=blocks // groups * size,
         block_size=size,
-        max_num_seqs=scheduler.max_num_running_reqs,
+        max_num_seqs=min(scheduler.max_num_running_reqs, scheduler.max_num_active_reqs),
         max_batched_tokens=scheduler.max_num_scheduled_tokens,
         chunked_prefill=config.enable_chunked_prefill,
         reserve_prompt=scheduler.scheduler_reserve_full_isl,
