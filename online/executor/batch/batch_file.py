@@ -102,9 +102,23 @@ def _request(line: bytes, where: str) -> BatchRequest:
         raise BatchFileError(
             f"{where}: method = {content['method']!r} but must be 'POST'."
         )
-    if not content["custom_id"].isprintable():
-        raise BatchFileError(f"{where}: custom_id must consist of printable letters.")
+    for name in ("custom_id", "url"):
+        if not _is_text(content[name]):
+            value = json.dumps(content[name])
+            raise BatchFileError(
+                f"{where}: {name} = {value} is no text: it has half "
+                "of a pair of surrogates."
+            )
     return BatchRequest(content["custom_id"], content["url"], content["body"])
+
+
+def _is_text(value: str) -> bool:
+    """Whether a string can be written to a file."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def parse_object(line: bytes, where: str) -> dict[str, Any]:

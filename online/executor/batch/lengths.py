@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from online.executor.batch.batch_file import BatchRequest, parse_object
 from online.executor.batch.errors import BatchFileError
 from online.executor.hints import PREDICTED_KEY, SCORE_KEY
+from online.requests import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,13 +110,14 @@ def expected_tokens(
         by_rank,
         limit,
     )
-    return next((math.ceil(value) for value in said if _is_length(value)), None)
+    found = next((value for value in said if _is_length(value)), None)
+    return None if found is None else math.ceil(min(found, UNKNOWN))
 
 
 def _is_length(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and value >= 1
+    return value >= 1 and (isinstance(value, int) or math.isfinite(value))
 
 
 def _arguments(request: BatchRequest) -> dict[str, Any]:

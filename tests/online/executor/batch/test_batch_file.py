@@ -13,10 +13,11 @@ from tests.online.executor.batch.stub import request, write_batch
 
 def test_reads_requests_in_their_order(tmp_path):
     path = tmp_path / "in.jsonl"
-    lines = [json.dumps(request(name)) for name in ("b", "a", "ü")]
+    names = ["b", "a", "ü", "x\n", "\N{ZERO WIDTH JOINER}", "\N{IDEOGRAPHIC SPACE}"]
+    lines = [json.dumps(request(name)) for name in names]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n\n".join(lines).encode())
     batch = read_batch(path)
-    assert [one.custom_id for one in batch.requests] == ["b", "a", "ü"]
+    assert [one.custom_id for one in batch.requests] == names
     assert batch.requests[0].body["messages"][0]["content"] == "hello"
     assert len(batch.sha256) == 64
 
@@ -27,7 +28,8 @@ def test_reads_requests_in_their_order(tmp_path):
         ({"custom_id": None}, "custom_id = null but must be a string"),
         ({"custom_id": 7}, "custom_id = 7 but must be a string"),
         ({"custom_id": "a"}, "'a' is that of line 1 but must be unique"),
-        ({"custom_id": "x\n"}, "printable"),
+        ({"custom_id": "x\ud800"}, r'custom_id = "x\\ud800" is no text'),
+        ({"url": "/v1/\ud800"}, r'url = "/v1/\\ud800" is no text'),
         ({"method": "GET"}, "method = 'GET' but must be 'POST'"),
         ({"url": 1}, "url = 1 but must be a string"),
         ({"body": []}, r"body = \[\] but must be an object"),

@@ -11,6 +11,7 @@ from online.executor.batch.lengths import (
     expected_tokens,
     read_lengths,
 )
+from online.requests import UNKNOWN
 
 
 def asking(**body):
@@ -50,6 +51,13 @@ def test_refuses_with_the_place(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(BatchFileError, match=message):
         read_lengths(path)
+
+
+@pytest.mark.parametrize("huge", [10**400, 2**80, 1e300])
+def test_a_length_beyond_all_measure(huge):
+    """One such line ended the whole batch, after the engine had started."""
+    assert expected_tokens(asking(max_tokens=huge), {}) == UNKNOWN
+    assert expected_tokens(asking(), {"a": huge}) == UNKNOWN
 
 
 def test_the_requests_own_hint_comes_first():
