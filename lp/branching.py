@@ -117,6 +117,7 @@ def branch_and_bound(instance: Instance, options: Options) -> Outcome:
         backfill=found.backfill,
         complete=schedule.tel == proof.value,
         lower_bound=proof.value,
+        interrupted=proof.interrupted,
     )
 
 
@@ -134,15 +135,20 @@ register(METHODS, "method", "branching")(
 
 def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     """Bound and schedule of one search."""
-    climbed = climb_once(instance, options.with_share_of_time(0.2)).certificate
+    ascent = climb_once(instance, options.with_share_of_time(0.2))
+    climbed = ascent.certificate
     certificate = or_answers(instance, climbed)
     root = Proof(certificate.bound, certificate)
+    if ascent.interrupted:
+        options = replace(options, time_limit_s=0.0)
     few = 0 < instance.num_requests <= BRANCHED_UP_TO
     rounds = Rounds(FIRST_ROUNDS if few else 0)
     known = search(instance, replace(options, stop=rounds))
     tel = known.schedule.tel
-    if not few or tel == root.value or options.reached(root.value):
-        return replace(root, schedule=known.schedule), known
+    interrupted = ascent.interrupted or known.interrupted
+    root = replace(root, schedule=known.schedule, interrupted=interrupted)
+    if not few or tel == root.value or interrupted or options.reached(root.value):
+        return root, known
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
     # Room behind: with windows that force requests to be late, later steps have prices.
     makespan = known.schedule.makespan
@@ -152,7 +158,8 @@ def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     if tree.schedule is not None:
         known = Outcome(tree.schedule, "branching", None)
     proof = root if value <= root.value else Proof(value)
-    return replace(proof, schedule=known.schedule), known
+    schedule, interrupted = known.schedule, tree.interrupted
+    return replace(proof, schedule=schedule, interrupted=interrupted), known
 
 
 @dataclass(order=True, slots=True)
@@ -185,11 +192,15 @@ class Search:
         Of the best schedule known.
     schedule : Schedule or None
         The best one found that is better than the one known before.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
     """
 
     def __init__(self, instance: Instance, tel: int, options: Options) -> None:
         self.tel = tel
         self.schedule: Schedule | None = None
+        self.interrupted = False
+        self._proven = 0
         self._instance = instance
         self._options = options
         self._mean_decode = float(instance.decode.mean())
@@ -200,16 +211,28 @@ class Search:
     def run(self, prices: Floats) -> int:
         """Return a lower bound on TEL, the known TEL at most.
 
+        Ctrl-C ends the search with the bound that was proven before the node it falls
+        in.
+
         Parameters
         ----------
         prices : float64 array, shape (T,)
             Good prices of a token of KV without windows.
         """
+        try:
+            self._explore(prices)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return min(self._proven, self.tel)
+
+    def _explore(self, prices: Floats) -> None:
+        """Split node after node; what is proven is noted when no node is in hand."""
         everything = windows_below(self._instance, self.tel)
         open_nodes = self._nodes([everything], prices, 0)
         # The first node does not count: it may have waited for machine code.
         self._began = time.perf_counter()
         seen, told = 1, 0
+        self._proven = self._least(open_nodes)
         while open_nodes and not self._stop(seen, open_nodes):
             node = heapq.heappop(open_nodes)
             if node.bound >= self.tel:  # a better schedule came after it
@@ -218,11 +241,11 @@ class Search:
             for child in self._split(node):
                 heapq.heappush(open_nodes, child)
             seen += 2
-            least = self._least(open_nodes)
-            if least > told:
-                told = least
-                self._options.report(least, 0)
-        return self._least(open_nodes)
+            self._proven = self._least(open_nodes)
+            if self._proven > told:
+                told = self._proven
+                self._options.report(told, 0)
+        self._proven = self._least(open_nodes)
 
     def _stop(self, seen: int, open_nodes: list[Node]) -> bool:
         if self._options.reached(self._least(open_nodes)):

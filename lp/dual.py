@@ -101,12 +101,12 @@ def climb(instance: Instance, options: Options) -> Ascent:
         stage = _Stage(instance, options, temperature, ascent.mean_start)
         try:
             prices = stage.climb(prices)
+            found = certify(instance, prices)
         except KeyboardInterrupt:
             ascent.interrupted = True
             break
         ascent.mean_start = stage.mean_start
         ascent.alpha_start = stage.alpha_start
-        found = certify(instance, prices)
         if found.bound > best.bound:
             best = ascent.certificate = found
         ascent.history.append(best.bound)
@@ -173,8 +173,9 @@ class _Stage:
 @register(BOUNDS, "bound", "dual")
 def dual(instance: Instance, options: Options) -> Proof:
     """Dual bound with its certificate; never below the sum of answer lengths."""
-    certificate = or_answers(instance, climb_once(instance, options).certificate)
-    return Proof(certificate.bound, certificate)
+    ascent = climb_once(instance, options)
+    certificate = or_answers(instance, ascent.certificate)
+    return Proof(certificate.bound, certificate, interrupted=ascent.interrupted)
 
 
 def or_answers(instance: Instance, certificate: Certificate) -> Certificate:

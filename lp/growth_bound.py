@@ -8,6 +8,7 @@ fluid relaxation, and `theta` is tried among the sizes of the requests. At the o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,18 +56,24 @@ def growth(instance: Instance, options: Options) -> Proof:
 
     With a certificate: growth rows, or prices where they prove as much. Where requests
     times steps are more than `lp.dual.HUGE` the scan takes most of a minute, and above
-    `MANY_STEPS` it takes seconds; if the time is over by then it is the dual bound.
+    `MANY_STEPS` it takes seconds; if the time is over by then, or Ctrl-C has ended the
+    climb, it is the dual bound.
     """
-    climbed = climb_once(instance, options).certificate
+    ascent = climb_once(instance, options)
+    climbed = ascent.certificate
     certificate = or_answers(instance, climbed)
-    plain = Proof(certificate.bound, certificate)
+    plain = Proof(certificate.bound, certificate, interrupted=ascent.interrupted)
     steps = len(climbed.price)
     slow = instance.num_requests * steps > HUGE or steps > MANY_STEPS
-    if slow and options.out_of_time():
+    if plain.interrupted or (slow and options.out_of_time()):
         return plain
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
-    found = strengthen(instance, prices)
-    if found is None or (value := growth_bound(instance, found)) <= plain.value:
+    try:
+        found = strengthen(instance, prices)
+        value = plain.value if found is None else growth_bound(instance, found)
+    except KeyboardInterrupt:
+        return replace(plain, interrupted=True)
+    if found is None or value <= plain.value:
         return plain
     return Proof(value, growth_certificate(instance, found, value))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,8 @@ def milp(instance: Instance, options: Options) -> Outcome:
         return max(limit - (time.perf_counter() - began), 0.0)
 
     best = best_list(instance, options)
+    if best.interrupted:
+        return best
     tel = best.schedule.tel
     least, prices, stopped = exact_sum(instance.decode), np.zeros(0), False
     if tel > least:
@@ -84,7 +87,7 @@ def milp(instance: Instance, options: Options) -> Outcome:
             least, prices = max(least, relaxation.bound), relaxation.prices
             stopped = relaxation.status is SolverStatus.INTERRUPTED
     if tel == least or stopped or left() == 0.0:
-        return _outcome(best, best.schedule, least)
+        return replace(_outcome(best, best.schedule, least), interrupted=stopped)
     try:
         request, start = _useful_starts(instance, best.schedule, prices)
     except TooLargeError:
@@ -95,7 +98,8 @@ def milp(instance: Instance, options: Options) -> Outcome:
     schedule = best.schedule
     if solution.x is not None:
         schedule = _better(schedule, _schedule(instance, request, start, solution.x))
-    return _outcome(best, schedule, max(least, _proven(solution, tel)))
+    outcome = _outcome(best, schedule, max(least, _proven(solution, tel)))
+    return replace(outcome, interrupted=solution.interrupted)
 
 
 register(METHODS, "method", "milp")(

@@ -177,7 +177,8 @@ def lp_bound(instance: Instance, options: Options) -> Proof:
     found = solve_relaxation(
         instance, time_limit_s=options.time_limit_s, progress=options.report
     )
-    return Proof(found.bound, found.certificate)
+    interrupted = found.status is SolverStatus.INTERRUPTED
+    return Proof(found.bound, found.certificate, interrupted=interrupted)
 
 
 def _unsolved(

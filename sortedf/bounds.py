@@ -43,11 +43,14 @@ class Proof:
         What anybody can check it by, where the method has that.
     schedule : Schedule, optional
         The best one that was seen on the way, where the method looks for some.
+    interrupted : bool
+        Whether Ctrl-C ended it; the value is proven all the same.
     """
 
     value: int
     certificate: AnyCertificate | None = None
     schedule: Schedule | None = None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class Bound:
         The best one that was seen on the way, where one was looked for.
     found_by : str, optional
         Name of the bound that saw it.
+    interrupted : bool
+        Whether Ctrl-C ended it; the value is the best that was proven until then.
     """
 
     value: int
@@ -74,6 +79,7 @@ class Bound:
     certificate: AnyCertificate | None = None
     schedule: Schedule | None = None
     found_by: str | None = None
+    interrupted: bool = False
 
 
 BOUNDS: dict[str, Callable[[Instance, Options], Proof]] = {}
@@ -170,15 +176,22 @@ def bound(
 
 
 def _best_of(asked: list[tuple[str, Options]], instance: Instance) -> Bound:
-    """Best of some bounds, with the best schedule that any of them has seen."""
-    proofs = [
-        (lookup(BOUNDS, "bound", name, also=("auto",))(instance, options), name)
-        for name, options in asked
-    ]
+    """Best of some bounds, with the best schedule that any of them has seen.
+
+    After an interrupt none is begun any more.
+    """
+    proofs: list[tuple[Proof, str]] = []
+    interrupted = False
+    for name, options in asked:
+        proof = lookup(BOUNDS, "bound", name, also=("auto",))(instance, options)
+        proofs.append((proof, name))
+        if interrupted := proof.interrupted:
+            break
     proof, name = max(proofs, key=lambda pair: pair[0].value)
     seen = [(p.schedule, by) for p, by in proofs if p.schedule is not None]
     best = min(seen, key=lambda pair: pair[0].tel, default=(None, None))
-    return Bound(proof.value, name, 0.0, proof.certificate, *best)
+    found = Bound(proof.value, name, 0.0, proof.certificate, *best)
+    return replace(found, interrupted=interrupted)
 
 
 def _auto(instance: Instance, options: Options, certified: bool) -> Bound:
@@ -233,15 +246,23 @@ def _apart(instance: Instance) -> list[Stretch]:
 
 
 def _sum_of(parts: list[Stretch], instance: Instance, options: Options) -> Bound:
-    """Bound each stretch within its share of the time, and add up."""
+    """Bound each stretch within its share of the time, and add up.
+
+    After an interrupt the others are bounded in closed form.
+    """
     found: list[Bound] = []
+    interrupted = False
     for k, part in enumerate(parts):
+        if interrupted:
+            found.append(_best_of([("fluid", options)], part.instance))
+            continue
         share = options.with_share_of_time(1 / (len(parts) - k))
         found.append(_auto(part.instance, replace(share, shared={}), False))
+        interrupted = found[-1].interrupted
         options.report(sum(bound.value for bound in found), 0)
     value = sum(bound.value for bound in found)
     largest = max(found, key=lambda bound: bound.value)
-    together = Bound(value, largest.method, 0.0)
+    together = Bound(value, largest.method, 0.0, interrupted=interrupted)
     schedules = [bound.schedule for bound in found if bound.schedule is not None]
     if len(schedules) < len(parts):
         return together

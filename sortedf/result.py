@@ -19,7 +19,11 @@ class Status(StrEnum):
     FEASIBLE = "feasible"
     """The method finished; its schedule keeps every rule."""
     TIME_LIMIT = "time_limit"
-    """The time limit ended the search; the schedule is the best one until then."""
+    """A limit or Ctrl-C ended the search; the schedule is the best one until then.
+
+    The limit is that on time, or where none was given, a method's own, such as that on
+    the nodes of "branching".
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

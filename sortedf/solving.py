@@ -91,6 +91,12 @@ def solve(
     ValueError, TypeError
         If an option is out of range or a name unknown; the message lists the names.
 
+    Notes
+    -----
+    Ctrl-C ends a search with the best schedule so far, and a bound that climbs with the
+    best one so far; then searches only place lists. Where there is nothing yet, it
+    raises KeyboardInterrupt as usual.
+
     Examples
     --------
     >>> from sortedf import Instance, solve
@@ -124,7 +130,9 @@ def solve(
         began = time.perf_counter()
         least = objective_bound(instance, objective)
         proven = bounds.Bound(least, "volume", time.perf_counter() - began)
-    return _run(instance, method, options, proven)
+    if proven is not None and proven.interrupted:
+        options = replace(options, time_limit_s=0.0)
+    return _run(instance, method, options, proven)[0]
 
 
 def compare(
@@ -155,12 +163,14 @@ def compare(
     Returns
     -------
     list of Result
-        One for each method, in the same order.
+        One for each method, in the same order; after Ctrl-C, for those that are done.
 
     Raises
     ------
     ValueError, TypeError
         As `solve`, before anything is run.
+    KeyboardInterrupt
+        At Ctrl-C, if no method is done.
 
     Examples
     --------
@@ -177,10 +187,20 @@ def compare(
         lookup(METHODS, "method", name)
     share = Options(time_limit_s=time_limit).with_share_of_time(BOUND_SHARE)
     proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
-    results = []
+    if proven is not None and proven.interrupted:
+        raise KeyboardInterrupt
+    results: list[Result] = []
     for name in names:
         options = Options(backfill, time_limit, seed, jobs=jobs)
-        results.append(_run(instance, name, options, proven))
+        try:
+            result, interrupted = _run(instance, name, options, proven)
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            break
+        results.append(result)
+        if interrupted:
+            break
         if progress is not None:
             progress(len(results), len(names))
     return _share_best_bound(results)
@@ -220,7 +240,8 @@ def methods_for(instance: Instance) -> list[str]:
 
 def _run(
     instance: Instance, method: str, options: Options, proven: Bound | None
-) -> Result:
+) -> tuple[Result, bool]:
+    """Run a method; say whether Ctrl-C ended it."""
     began = time.perf_counter()
     if proven is not None:
         options = options.knowing(proven)
@@ -245,5 +266,5 @@ def _run(
         objective=options.objective,
     )
     if result.value == lower_bound and not result.over_cap:
-        return replace(result, status=Status.OPTIMAL)
-    return result
+        result = replace(result, status=Status.OPTIMAL)
+    return result, outcome.interrupted

@@ -59,6 +59,8 @@ def command(
             progress=report,
             jobs=jobs,
         )
+    if len(results) < len(names):
+        note(f"interrupted; {len(results)} of {len(names)} methods are shown.")
     for result in results:
         loaded.confirm(result)
     fcfs = _fcfs_mean(loaded, results)

@@ -29,6 +29,9 @@ from sortedf.errors import SortedfError
 # The class of all usage errors, wherever this version of typer keeps it.
 UsageError: Any = typer.BadParameter.__base__
 
+INTERRUPTED = 130
+"""What newer versions of typer make of Ctrl-C; none of our commands exits with it."""
+
 app = typer.Typer(
     name="sortedf",
     help="Schedules for LLM serving under a KV-cache budget, with proven lower bounds.",
@@ -77,13 +80,15 @@ def exit_code(arguments: list[str]) -> int:
     except (SortedfError, ValueError) as error:  # the library's word for misuse
         # What is a RuntimeError as well failed while it ran: a solver, for one.
         return _fail(str(error), 1 if isinstance(error, RuntimeError) else 2)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted.", 1)
     except MemoryError:
         return _fail("out of memory.", 1)
     except BrokenPipeError:  # somebody reads only the head of the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    if code == INTERRUPTED:
+        return _fail("interrupted.", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -61,12 +61,15 @@ class Improvement:
     rounds : int
     history : list of (float, int)
         Seconds and value whenever a better one was found; first those of the start.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
     """
 
     schedule: Schedule
     found: bool
     rounds: int
     history: list[tuple[float, int]]
+    interrupted: bool = False
 
 
 def improve(
@@ -110,6 +113,11 @@ def improve(
     ValueError, TypeError
         If an option is out of range.
 
+    Notes
+    -----
+    Ctrl-C ends the search, and what it has found so far is returned; if that is
+    nothing, it raises KeyboardInterrupt as usual.
+
     Examples
     --------
     >>> from sortedf import Instance
@@ -124,10 +132,19 @@ def improve(
     search = _Search(instance, stop, objective or Objective(), bound, on_better)
     if start is not None:
         search.offer(start)
-    search.run(seed, jobs)
+    try:
+        search.run(seed, jobs)
+    except KeyboardInterrupt:
+        search.interrupted = True
+        if search.best is None:
+            raise
     assert search.best is not None
     return Improvement(
-        search.best, search.best is not start, search.rounds, search.history
+        search.best,
+        search.best is not start,
+        search.rounds,
+        search.history,
+        search.interrupted,
     )
 
 
@@ -143,6 +160,7 @@ class _Search:
     best: Schedule | None = None
     rounds: int = 0
     history: list[tuple[float, int]] = field(default_factory=list)
+    interrupted: bool = False
     _stale: int = 0
     _pace: Pace = field(default_factory=Pace)
     _began: float = field(default_factory=time.perf_counter)
@@ -192,7 +210,9 @@ class _Search:
         self, guide: Guide, width: int, seeds: list[np.random.SeedSequence]
     ) -> list[Ints]:
         """Do a beam search with every seed."""
-        return _side_by_side(lambda seed: self._search_once(guide, width, seed), seeds)
+        return self._side_by_side(
+            lambda seed: self._search_once(guide, width, seed), seeds
+        )
 
     def _anneal(
         self,
@@ -207,7 +227,7 @@ class _Search:
             return []
         assert self.best is not None
         start = self.best.start[order]
-        return _side_by_side(
+        return self._side_by_side(
             lambda seed: anneal(guide, start, MOVES * width, seed, self._stopped),
             seeds.spawn(jobs),
         )
@@ -230,12 +250,26 @@ class _Search:
             wider -= 1
         return wider
 
+    def _side_by_side(
+        self, search: Callable[[int], Ints], seeds: list[np.random.SeedSequence]
+    ) -> list[Ints]:
+        """Call with a number from every seed, in threads if there are several."""
+        numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
+        if len(numbers) == 1:
+            return [search(numbers[0])]
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            try:
+                return list(pool.map(search, numbers))
+            except KeyboardInterrupt:
+                self.interrupted = True  # the threads end soon, and are waited for
+                raise
+
     def _over(self) -> bool:
         met = self.bound is not None and self._state().value == self.bound
         return met or self._stopped()
 
     def _stopped(self) -> bool:
-        return self.stop(self._state())
+        return self.interrupted or self.stop(self._state())
 
     def _state(self) -> SearchState:
         value = None
@@ -245,14 +279,3 @@ class _Search:
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._began
-
-
-def _side_by_side(
-    search: Callable[[int], Ints], seeds: list[np.random.SeedSequence]
-) -> list[Ints]:
-    """Call with a number from every seed, in threads if there are several."""
-    numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
-    if len(numbers) == 1:
-        return [search(numbers[0])]
-    with ThreadPoolExecutor(len(numbers)) as pool:
-        return list(pool.map(search, numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sortedf.arrays import exact_sum
@@ -29,24 +30,46 @@ def best_list(instance: Instance, options: Options) -> Outcome:
 
     Ties go to the earlier. At least one schedule is made whatever the time limit, and
     the search ends early when nothing can be better: every request starts on arrival.
+    After Ctrl-C it is the best one so far.
     """
-    windows = WINDOWS if options.backfill is None else (options.backfill,)
-    objective = options.objective or Objective()
+    search = _Lists(options.objective or Objective())
+    try:
+        complete = search.run(instance, options)
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+        return replace(search.best, complete=False, interrupted=True)
+    assert search.best is not None
+    return replace(search.best, complete=complete)
+
+
+@dataclass(slots=True, eq=False)
+class _Lists:
+    """The best schedule of the lists that have been placed."""
+
+    objective: Objective
     best: Outcome | None = None
-    least = exact_sum(instance.decode)
-    for name in portfolio(instance, makespan=objective.makespan):
-        order = RULES[name](instance, options)
-        for window in windows:
-            schedule = place(instance, order, backfill=window)
-            rating = objective.rating(schedule)
-            if best is None or rating < objective.rating(best.schedule):
-                best = Outcome(schedule, name, window)
-            if best.schedule.tel == least:
-                return best
-            if options.out_of_time():
-                return Outcome(best.schedule, best.found_by, best.backfill, False)
-    assert best is not None
-    return best
+
+    def run(self, instance: Instance, options: Options) -> bool:
+        """Place list after list; return whether the time was enough for all."""
+        windows = WINDOWS if options.backfill is None else (options.backfill,)
+        least = exact_sum(instance.decode)
+        for name in portfolio(instance, makespan=self.objective.makespan):
+            order = RULES[name](instance, options)
+            for window in windows:
+                schedule = place(instance, order, backfill=window)
+                if self._offer(Outcome(schedule, name, window)).schedule.tel == least:
+                    return True
+                if options.out_of_time():
+                    return False
+        return True
+
+    def _offer(self, found: Outcome) -> Outcome:
+        """Keep an outcome if it is better than the best, and return the best."""
+        rating = self.objective.rating
+        if self.best is None or rating(found.schedule) < rating(self.best.schedule):
+            self.best = found
+        return self.best
 
 
 def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sortedf.checker import check
@@ -45,10 +46,12 @@ def improve_outcome(instance: Instance, start: Outcome, options: Options) -> Out
         on_better=options.on_better,
         objective=options.objective,
     )
-    complete = not options.out_of_time()
-    if not found.found:
-        return Outcome(start.schedule, start.found_by, start.backfill, complete)
-    return Outcome(found.schedule, "improve", None, complete)
+    best = start
+    if found.found:
+        best = Outcome(found.schedule, "improve", None)
+    interrupted = found.interrupted
+    complete = not (interrupted or options.out_of_time())
+    return replace(best, complete=complete, interrupted=interrupted)
 
 
 def stop_of(instance: Instance, options: Options) -> Stop:
@@ -69,6 +72,8 @@ def search(instance: Instance, options: Options) -> Outcome:
         start = Outcome(_checked(instance, options.start), "start", None)
     else:
         start = best_list(instance, options.with_share_of_time(LIST_SHARE))
+        if start.interrupted:
+            return start
     return improve_outcome(instance, start, options)
 
 

@@ -30,9 +30,11 @@ class Outcome:
     backfill : int, optional
         Window that it was placed with; None if it is no placement of a list.
     complete : bool
-        False if the time limit ended the search early.
+        False if the time limit, or Ctrl-C, ended the search early.
     lower_bound : int, optional
         A bound that the method itself has proven, if it has.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
     """
 
     schedule: Schedule
@@ -40,6 +42,7 @@ class Outcome:
     backfill: int | None
     complete: bool = True
     lower_bound: int | None = None
+    interrupted: bool = False
 
 
 Rule: TypeAlias = Callable[[Instance, Options], NDArray[np.int64]]

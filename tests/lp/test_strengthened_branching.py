@@ -288,3 +288,28 @@ def test_early_requests_are_split_first():
     assert (early.first == tree.first).all()
     assert early.last.tolist() == [tree.last[0], 20 + 9]
     assert late.first.tolist() == [tree.first[0], 20 + 9 + 1]
+
+
+def test_an_interrupt_keeps_what_was_proven(monkeypatch):
+    """The node in hand is lost, but not its bound: the least one before it counts."""
+    instance = documents_and_chats(14, 2)
+    prices = np.concatenate([fluid_prices(instance), np.zeros(60)])
+    tel = solve(instance, "auto", bound="none").tel
+    bounds = []
+
+    class Interrupted(Search):
+        def _split(self, node):
+            bounds.append(node.bound)
+            if len(bounds) == 30:
+                raise KeyboardInterrupt
+            return super()._split(node)
+
+    search = Interrupted(instance, tel, Options())
+    assert search.run(prices) == bounds[-1] > bounds[0]
+    assert search.interrupted
+    monkeypatch.setattr("lp.branching.Search", Interrupted)
+    bounds.clear()
+    found = bound(instance, "branching")
+    assert found.interrupted
+    assert found.value >= bound(instance, "dual").value
+    assert found.schedule is not None

@@ -577,3 +577,31 @@ def test_compare_shows_no_window_for_a_search(cli, crowd):
     code, out, _ = cli("compare", crowd, "--kv-budget", 400, "--methods", "improve")
     assert code == 0
     assert out.splitlines()[-2].split()[-3] == "-"
+
+
+@pytest.mark.parametrize("command", ["solve", "bound", "compare"])
+def test_ctrl_c_is_said_in_one_line(cli, trace, monkeypatch, command):
+    """It ended with code 130 and without a word, as this version of typer has it."""
+
+    def pressed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"sortedf.cli.{command}.{command}", pressed)
+    code, out, err = cli(command, trace, "--kv-budget", 10)
+    assert (code, out, err) == (1, "", "sortedf: error: interrupted.\n")
+
+
+def test_ctrl_c_during_a_search_gives_what_there_is(cli, trace, monkeypatch):
+    """The best schedule so far is printed, and that is no failure."""
+
+    def pressed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sortedf.improve.improving.make_guide", pressed)
+    arguments = ("--kv-budget", 10, "--bound", "fluid", "--json")
+    code, out, _ = cli("solve", trace, *arguments)
+    assert (code, json.loads(out)["status"]) == (0, "time_limit")
+    code, out, err = cli("compare", trace, *arguments, "--methods", "svf,auto,fcfs")
+    rows = [row["method"] for row in json.loads(out)["rows"]]
+    assert (code, rows) == (0, ["svf", "auto"])
+    assert "interrupted; 2 of 3 methods are shown" in err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -364,3 +366,31 @@ def test_no_requests():
     """An empty schedule, whatever the rules say."""
     found = improve(Instance([], [], 5), Rounds(1))
     assert found.schedule.tel == 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_ends_the_search_with_its_best(monkeypatch, jobs):
+    """In the second round, by a thread's narrow end or at once; before, it raises."""
+    instance = mixed(80, 1)
+    rounds = []
+
+    class Interrupted(Beam):
+        def advance(self):
+            if not rounds:
+                super().advance()
+                return
+            if threading.current_thread() is not threading.main_thread():
+                super().advance()
+            raise KeyboardInterrupt
+
+    def anneal(guide, start, moves, seed, stopped):
+        rounds.append(1)
+        return start
+
+    monkeypatch.setattr("sortedf.improve.improving.Beam", Interrupted)
+    monkeypatch.setattr("sortedf.improve.improving.anneal", anneal)
+    found = improve(instance, Rounds(9), jobs=jobs)
+    assert (found.interrupted, found.rounds) == (True, 1)
+    assert check(instance, found.schedule).feasible
+    with pytest.raises(KeyboardInterrupt):
+        improve(instance, Rounds(9), jobs=jobs)

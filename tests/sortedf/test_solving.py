@@ -21,6 +21,7 @@ from sortedf import (
     solve,
 )
 from sortedf.improve import Objective
+from sortedf.improve.annealing import anneal
 from sortedf.methods import RULES
 from sortedf.options import Options
 from sortedf.stop import Rounds
@@ -227,3 +228,76 @@ def test_auto_keeps_the_schedule_that_keeps_the_cap():
     capped = Objective(max_latency=10)
     results = [solve(instance, name, objective=capped) for name in ("improve", "auto")]
     assert [(result.tel, result.over_cap) for result in results] == [(31, 0)] * 2
+
+
+def pressed(*arguments, **options):
+    """Ctrl-C where it falls into this call."""
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_bound_is_not_followed_by_a_long_search(monkeypatch):
+    """Who presses Ctrl-C in the bound wants an answer, not to wait for the search."""
+    instance = mixed(60, 1)
+    monkeypatch.setattr("lp.dual._Stage.climb", pressed)
+    found = bound(instance)
+    assert found.interrupted
+    assert found.value > 0
+    monkeypatch.setattr("sortedf.improve.improving.Beam", pressed)
+    result = solve(instance, time_limit=60)
+    assert result.status is Status.TIME_LIMIT
+    assert result.found_by == "svf"
+    assert result.lower_bound == found.value
+    with pytest.raises(KeyboardInterrupt):
+        compare(instance, ["svf", "auto"])
+
+
+def test_an_interrupted_stretch_leaves_a_bound_for_the_others(monkeypatch):
+    """They are bounded in closed form, and the sum is proven."""
+    instance = Instance([3] * 4, [2] * 4, 5, [0, 0, 10**6, 10**6])
+    whole = bound(instance)
+    monkeypatch.setattr("lp.dual._Stage.climb", pressed)
+    found = bound(instance)
+    assert found.interrupted
+    assert 0 < found.value <= whole.value
+
+
+def test_an_interrupted_search_gives_its_best(monkeypatch):
+    """All that a minute of search had found was lost."""
+    instance = mixed(60, 1)
+    rounds = []
+
+    def second_time(*arguments):
+        rounds.append(1)
+        return anneal(*arguments) if len(rounds) == 1 else pressed()
+
+    monkeypatch.setattr("sortedf.improve.improving.anneal", second_time)
+    listed = solve(instance, "best-list", bound="none")
+    result = solve(instance, time_limit=60, bound="fluid")
+    assert result.status is Status.TIME_LIMIT
+    assert result.found_by == "improve"
+    assert result.tel < listed.tel
+    assert check(instance, result.schedule).feasible
+
+
+def test_interrupted_lists_give_their_best(monkeypatch):
+    """The rules that are placed count; with none there is nothing to give."""
+    monkeypatch.setitem(RULES, "mc-sf", pressed)
+    result = solve(mixed(30, 1), time_limit=60, bound="none")
+    assert (result.status, result.found_by) == (Status.TIME_LIMIT, "svf")
+    monkeypatch.setitem(RULES, "svf", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        solve(mixed(30, 1), bound="none")
+
+
+def test_an_interrupt_ends_a_comparison_with_what_is_done(monkeypatch):
+    """Rows of minutes were lost with the one that somebody did not want to wait for."""
+    instance = mixed(60, 1)
+    monkeypatch.setattr("sortedf.improve.improving.anneal", pressed)
+    results = compare(instance, ["svf", "auto", "fcfs"], bound="fluid")
+    assert [result.method for result in results] == ["svf", "auto"]
+    assert results[1].status is Status.TIME_LIMIT
+    monkeypatch.setattr("sortedf.methods.sorted_f.place", pressed)
+    results = compare(instance, ["svf", "sorted-f", "fcfs"], bound="fluid")
+    assert [result.method for result in results] == ["svf"]
+    with pytest.raises(KeyboardInterrupt):
+        compare(instance, ["sorted-f", "fcfs"], bound="fluid")
