@@ -43,7 +43,7 @@ demo: $(VENV)/demo.stamp
 	@mkdir -p demo
 	@echo "== a backlog of 500 requests: 80 % chat, 20 % long documents"
 	@$(BIN)/sortedf generate mix --n 500 --long-share 0.2 --seed 1 -o demo/mix.csv
-	@echo "== every method on it, with a certified gap (the first run compiles for some seconds)"
+	@echo "== every method meant for this size, with a certified gap (a first run compiles for half a minute)"
 	@$(BIN)/sortedf compare demo/mix.csv --kv-budget 16492 --plot demo/completions.png
 	@echo "== the best schedule, checked independently"
 	@$(BIN)/sortedf solve demo/mix.csv --kv-budget 16492 -o demo/schedule.json --plot demo/schedule.png
@@ -82,7 +82,12 @@ package: $(VENV)/python.stamp
 	  { cat build/package.log; exit 1; }
 	@$(BIN)/python -m tests.package_smoke dist
 
-bench: $(VENV)/dev.stamp
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	@echo "== installing what the benchmarks compare with into $(VENV)"
+	@$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
+
+bench: $(VENV)/bench.stamp
 	@$(BIN)/python -m benchmarks --list
 	@$(BIN)/python -m benchmarks
 
