@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sortedf.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextmanager
@@ -32,13 +32,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not shown or "\0" in shown:
         raise OutputError(f"{shown!r} cannot be written: it is no file name.")
     try:
+        if _is_special(shown):
+            yield Path(shown)  # what it is a link to need have no name of its own
+            return
         # A link keeps pointing where it did: its target is replaced, not the link.
         target = Path(os.path.realpath(shown))
         if target.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        if target.exists() and not target.is_file():
-            yield target
-            return
         temporary = _create_beside(target)
         try:
             yield temporary
@@ -57,12 +57,44 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"{shown} cannot be written: {reason}.") from error
 
 
-def refuse_unwritable(*paths: str | os.PathLike[str] | None) -> None:
-    """Raise OutputError now, and not after long work, where a path is not writable."""
-    for path in paths:
-        if path is not None:
-            with suppress(_ProbeError), atomic_path(path):
-                raise _ProbeError  # so that nothing is put there
+def refuse_unwritable(
+    *paths: str | os.PathLike[str] | None,
+    inputs: Iterable[str | os.PathLike[str] | None] = (),
+) -> None:
+    """Raise OutputError now, and not after long work, where outputs cannot be written.
+
+    Parameters
+    ----------
+    *paths : path or None
+        Where outputs are going to be; None is none.
+    inputs : iterable of path or None
+        What is read and has to stay as it is: no output may be one of these, or the
+        same file as another output. What does not exist is no input.
+    """
+    outputs = [os.fsdecode(path) for path in paths if path is not None]
+    for path in outputs:
+        with suppress(_ProbeError), atomic_path(path):
+            raise _ProbeError  # so that nothing is put there
+    read = [os.fsdecode(path) for path in inputs if path is not None]
+    for k, path in enumerate(outputs):
+        if _is_special(path):
+            continue
+        for other in read:
+            if os.path.exists(other) and _same(path, other):
+                raise OutputError(f"{path} cannot be written: it is an input.")
+        if any(_same(path, other) for other in outputs[:k]):
+            raise OutputError(f"{path} cannot be written: it is another output too.")
+
+
+def _same(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_special(path: str) -> bool:
+    """Whether there is something that is neither a file nor a folder: a pipe, say."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 class _ProbeError(Exception):

@@ -49,7 +49,7 @@ def command(
 ) -> None:
     """Compute the bound, write its certificate and print it."""
     loaded = problem.read()
-    refuse_unwritable(certificate)
+    refuse_unwritable(certificate, inputs=problem.inputs)
     if certificate is not None and method in UNCERTIFIED:
         raise ValueError(
             f"--certificate: the bound {method!r} has none; auto and all others have "

@@ -32,7 +32,7 @@ def command(
     from online.calibration import calibrate, read_samples
     from online.step_time_file import write_step_time
 
-    refuse_unwritable(output)
+    refuse_unwritable(output, inputs=[log])
     found = calibrate(read_samples(log))
     content = found.as_dict()
     if output is not None:

@@ -46,7 +46,7 @@ def command(
     if plot is not None:
         plot_format(plot)
     loaded = problem.read()
-    refuse_unwritable(plot)
+    refuse_unwritable(plot, inputs=problem.inputs)
     names = _names(loaded, methods)
     with progress("methods") as report:
         results = compare(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sortedf.atomic import refuse_unwritable
 from sortedf.cli.output import JsonOption, print_json
 from sortedf.generator import generate
 from sortedf.traces import write_trace
@@ -39,8 +40,9 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the requests and write them."""
-    trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
     path = Path(f"{kind}.csv") if output is None else output
+    refuse_unwritable(output)
+    trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
     write_trace(trace, path)
     if as_json:
         print_json({"n": n, "path": str(path), "kind": kind, "seed": seed})

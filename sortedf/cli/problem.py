@@ -46,6 +46,11 @@ class Problem:
     drop_oversize: DropOversizeOption = False
     tokenizer: TokenizerOption = None
 
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """Files that are read, and that no output may take the place of."""
+        return self.trace, self.tokenizer, self.step_time
+
     def read(self) -> LoadedProblem:
         """Read the trace and check every request against the budget."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)

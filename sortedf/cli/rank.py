@@ -229,7 +229,7 @@ def score(
 
     if (data is None) == (not text):
         raise ValueError("give a file of prompts or --text, one of them.")
-    refuse_unwritable(output)
+    refuse_unwritable(output, inputs=[data])
     loaded = load_ranker(ranker, device)
     prompts = read_prompts(data) if data is not None else list(text or [])
     with progress("scoring") as report:

@@ -88,7 +88,7 @@ def command(
     setting = simulation.read(
         has_rate=has_rate, bound=bound, keep_logs=bool(output or plot)
     )
-    refuse_unwritable(output, plot)
+    refuse_unwritable(output, plot, inputs=simulation.inputs)
     _try_out(policies, setting)
     if speed_up is not None:
         rate = _sped_up(speed_up, setting)

@@ -72,6 +72,11 @@ class Simulation:
     drop_oversize: DropOversizeOption = False
     tokenizer: TokenizerOption = None
 
+    @property
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """Files that are read, and that no output may take the place of."""
+        return self.trace, self.tokenizer, self.scores, self.step_time
+
     def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
         """Read the trace and put together what all runs share."""
         from online.arrivals import default_kind

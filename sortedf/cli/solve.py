@@ -71,7 +71,7 @@ def command(
     if plot is not None:
         plot_format(plot)
     loaded = problem.read()
-    refuse_unwritable(output, plot)
+    refuse_unwritable(output, plot, inputs=(*problem.inputs, weights, start))
     wanted = objective_of(loaded, objective, weights, max_latency, p99_latency)
     first = None
     if start is not None:

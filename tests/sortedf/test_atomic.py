@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from sortedf.atomic import atomic_path
+from sortedf.atomic import atomic_path, refuse_unwritable
 from sortedf.errors import OutputError
 
 
@@ -108,3 +108,32 @@ def test_a_device_is_written_to_directly():
     with atomic_path(os.devnull) as temporary:
         temporary.write_text("x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_an_output_is_never_an_input_or_another_output(tmp_path):
+    """By whatever name it is called: nothing told, and the trace was gone."""
+    trace, link, hard = (tmp_path / name for name in ("trace", "link", "hard"))
+    trace.write_text("precious")
+    link.symlink_to(trace)
+    hard.hardlink_to(trace)
+    for path in (trace, link, hard, tmp_path / "." / "trace"):
+        with pytest.raises(OutputError, match="cannot be written: it is an input"):
+            refuse_unwritable(None, path, inputs=[None, "gone", trace])
+    for pair in ((trace, link), (tmp_path / "new", f"{tmp_path}/./new")):
+        with pytest.raises(OutputError, match="it is another output too"):
+            refuse_unwritable(*pair)
+    refuse_unwritable(os.devnull, os.devnull, inputs=[os.devnull])
+    refuse_unwritable(tmp_path / "new", tmp_path / "other", inputs=[tmp_path])
+    assert names(tmp_path) == ["hard", "link", "trace"]
+
+
+def test_a_pipe_without_a_name_is_written_to_directly():
+    """`-o /dev/stdout | cat`: the link is to "pipe:[123]", which does not exist."""
+    read, write = os.pipe()
+    path = f"/dev/fd/{write}"
+    refuse_unwritable(path)
+    with atomic_path(path) as pipe:
+        pipe.write_text("x")
+    os.close(write)
+    with os.fdopen(read) as file:
+        assert file.read() == "x"

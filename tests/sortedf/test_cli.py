@@ -605,3 +605,46 @@ def test_ctrl_c_during_a_search_gives_what_there_is(cli, trace, monkeypatch):
     rows = [row["method"] for row in json.loads(out)["rows"]]
     assert (code, rows) == (0, ["svf", "auto"])
     assert "interrupted; 2 of 3 methods are shown" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solve", "TRACE", "-o", "TRACE"),
+        ("solve", "TRACE", "--plot", "x.png", "-o", "x.png"),
+        ("solve", "TRACE", "--start", "TRACE", "-o", "LINK"),
+        ("bound", "TRACE", "--certificate", "TRACE"),
+        ("compare", "TRACE", "--plot", "LINK"),
+        ("simulate", "TRACE", "-o", "LINK"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(cli, trace, arguments, monkeypatch):
+    """`sortedf solve t.csv -o t.csv` wrote the schedule over the trace."""
+    monkeypatch.chdir(trace.parent)
+    (trace.parent / "link.png").symlink_to(trace)
+    names = {"TRACE": "trace.csv", "LINK": "link.png"}
+    words = [names.get(word, word) for word in arguments]
+    message = refused(cli(*words, "--kv-budget", 10))
+    assert "cannot be written: it is an" in message
+    assert trace.read_text(encoding="utf-8") == TRACE
+
+
+def test_generate_refuses_where_it_cannot_write_before_it_draws(cli, monkeypatch):
+    """Millions of requests take a while."""
+    monkeypatch.setattr("sortedf.cli.generate.generate", None)
+    arguments = ("generate", "mix", "--n", 5, "-o", "no/such/mix.csv")
+    assert "no/such does not exist" in refused(cli(*arguments))
+
+
+def test_output_goes_into_a_pipe(trace):
+    """As `-o /dev/stdout | cat` does."""
+    done = run_module("solve", str(trace), "--kv-budget", "10", "-o", "/dev/stdout")
+    assert done.returncode == 0
+    assert '"start": [2, 0, 0]' in done.stdout
+
+
+@pytest.mark.parametrize("command", [("calibrate",), ("rank", "score", "ranker")])
+def test_no_output_takes_the_place_of_other_inputs(cli, trace, command):
+    """Neither that of a log of steps nor that of prompts."""
+    assert "it is an input" in refused(cli(*command, trace, "-o", trace))
+    assert trace.read_text(encoding="utf-8") == TRACE
