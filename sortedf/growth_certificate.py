@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.arrays import MAX_TOKENS
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -152,6 +153,10 @@ def _refuse(instance: Instance, certificate: GrowthCertificate) -> None:
             raise CertificateError(f"{name}[{t}] = {array[t]} but must be 0 or more.")
     if theta < 1:
         raise CertificateError(f"theta = {theta} but must be 1 or more.")
+    if theta > MAX_TOKENS:
+        raise CertificateError(
+            f"theta = {theta} is too large: it must be from 1 to {MAX_TOKENS}."
+        )
     if not 0 <= certificate.scale_bits <= 62:
         raise CertificateError(
             f"scale_bits = {certificate.scale_bits} but must be from 0 to 62."

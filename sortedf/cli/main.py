@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -65,6 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
     Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input. A user's mistake is
     one line on standard error that says what, where and what is allowed.
     """
+    # A name that a terminal cannot show must not undo the work that is done.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -74,6 +79,7 @@ def exit_code(arguments: list[str]) -> int:
     try:
         with compiling_shown():
             code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
+        sys.stdout.flush()
     except UsageError as error:
         message = error.format_message()
         return _fail(message, 2) if message else 2  # it may have shown the help
@@ -85,11 +91,21 @@ def exit_code(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("out of memory.", 1)
     except BrokenPipeError:  # somebody reads only the head of the output
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 1
+    except OSError as error:  # a disk that is full, for one
+        _discard_output()
+        where = "standard output" if error.filename is None else error.filename
+        return _fail(f"{where}: {error.strerror or error}.", 1)
     if code == INTERRUPTED:
         return _fail("interrupted.", 1)
     return code if isinstance(code, int) else 0
+
+
+def _discard_output() -> None:
+    """Let what is still in the buffer go nowhere, so that Python can exit in peace."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

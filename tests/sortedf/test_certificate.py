@@ -213,6 +213,7 @@ def test_one_number_of_growth_rows_changed_gives_its_own_value():
         ({"horizon": [1, 2**40]}, "a horizon is"),
         ({"theta": 0}, "theta = 0"),
         ({"theta": 2**61}, "too large"),
+        ({"theta": 10**30}, "too large"),  # which numpy could not even multiply by
         ({"scale_bits": 63}, "scale_bits = 63"),
         ({"scale_bits": 60}, "too large"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -648,3 +649,31 @@ def test_no_output_takes_the_place_of_other_inputs(cli, trace, command):
     """Neither that of a log of steps nor that of prompts."""
     assert "it is an input" in refused(cli(*command, trace, "-o", trace))
     assert trace.read_text(encoding="utf-8") == TRACE
+
+
+@pytest.mark.parametrize("arguments", [("methods",), ("methods", "--json")])
+def test_a_full_disk_is_one_line(arguments):
+    """Standard output that takes nothing gave a traceback, or code 120 at the exit."""
+    command = [sys.executable, "-m", "sortedf", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "sortedf: error: standard output: No space left on device.\n"
+    )
+
+
+def test_a_name_that_cannot_be_shown_undoes_no_work(trace):
+    """A terminal of ASCII alone ended the command after the schedule was found."""
+    path = trace.rename(trace.with_name("é.csv"))
+    command = [sys.executable, "-m", "sortedf", "solve", str(path), "--kv-budget", "10"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"\\xe9.csv: 3 requests" in done.stdout
