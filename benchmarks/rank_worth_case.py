@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from online.kendall import tau_b
 from online.metrics import normalised_latency_s, ttft_s, ttlt_s
-from online.noisy_ranks import tau_b
 from online.simulator import simulate
 
 if TYPE_CHECKING:

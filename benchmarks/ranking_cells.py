@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.ranking_data import DataSet, encoder, prompts
+from online.kendall import tau_b
 from online.ranking.embedding import Embedding
 from online.ranking.inputs import FrozenStates, Inputs
 from online.ranking.libraries import torch
 from online.ranking.losses import LOSSES
 from online.ranking.network import network_of, tokenizer_of
-from online.ranking.quality import tau_b
 from online.ranking.rivals import RIVALS
 from online.ranking.settings import TrainingSettings
 from online.ranking.split import split

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def tau_b(scores: ArrayLike, lengths: ArrayLike) -> float:
     """Kendall's tau_b between scores and true lengths: 1 is the same order, 0 chance.
 
-    With scores that are all equal, which order nothing, it is 0.
+    Where all scores or all lengths are equal, there is no order, and it is 0.
 
     Examples
     --------

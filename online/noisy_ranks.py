@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from online.kendall import tau_b
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -24,21 +26,6 @@ NEAR_ENOUGH = 5e-4
 
 HALVINGS = 40
 """Most halvings of the search: lengths with ties may not allow the target."""
-
-
-def tau_b(lengths: ArrayLike, scores: ArrayLike) -> float:
-    """Kendall's tau_b of true lengths and scores: 1 for the true order, -1 reversed.
-
-    It is nan where all lengths or all scores are equal, as there is no order then.
-
-    Examples
-    --------
-    >>> round(tau_b([1, 2, 3, 4], [10, 20, 40, 30]), 3)
-    0.667
-    """
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(lengths, scores).statistic)
 
 
 def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats:
@@ -105,7 +92,7 @@ def _search(
     for _ in range(HALVINGS):
         angle = (low + high) / 2
         made = make(math.cos(angle) * order + math.sin(angle) * noise)
-        off = tau_b(lengths, made) - target
+        off = tau_b(made, lengths) - target
         if abs(off) < distance:
             nearest, distance = made, abs(off)
         if distance <= NEAR_ENOUGH:

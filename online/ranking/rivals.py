@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from online.kendall import tau_b
 from online.ranking.features import features
 from online.ranking.libraries import load
-from online.ranking.quality import tau_b
 from sortedf.registry import register
 
 if TYPE_CHECKING:

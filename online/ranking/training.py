@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from online.kendall import tau_b
 from online.ranking.calibration import Calibration, calibrate
 from online.ranking.checkpoint import fingerprint, read_checkpoint, write_checkpoint
 from online.ranking.errors import RankingError
@@ -17,7 +18,6 @@ from online.ranking.libraries import torch, versions
 from online.ranking.losses import LOSSES, Target
 from online.ranking.network import Network, longest_input, network_of, tokenizer_of
 from online.ranking.pairs import check_informative, epoch_batches
-from online.ranking.quality import tau_b
 from online.ranking.ranker import Ranker, checked_device
 from online.ranking.rows import check_rankable
 from online.ranking.split import Split, split

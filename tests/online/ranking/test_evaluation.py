@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online.kendall import tau_b
 from online.ranking import RankingError, load_ranker, rivals
 from online.ranking.embedding import Embedding
 from online.ranking.evaluation import evaluate, pairs_right, rival_tau_b, unseen
@@ -14,7 +15,6 @@ from online.ranking.features import features
 from online.ranking.folder import seen_prompts
 from online.ranking.inputs import FrozenStates
 from online.ranking.network import network_of, tokenizer_of
-from online.ranking.quality import tau_b
 from online.ranking.rivals import NEIGHBOURS, RIVALS
 from online.ranking.rows import Prompts
 from online.ranking.tokens import PromptTokens

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online.kendall import tau_b
 from online.ranking import RankingError
 from online.ranking.pairs import (
     check_informative,
@@ -14,7 +15,6 @@ from online.ranking.pairs import (
     informative_pairs,
     num_informative,
 )
-from online.ranking.quality import tau_b
 from online.ranking.rows import Prompts
 from online.ranking.split import split
 from tests.online.ranking import naive

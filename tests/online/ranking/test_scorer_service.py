@@ -101,12 +101,11 @@ def test_one_bad_prompt_costs_the_others_nothing(start, caplog):
 
 
 def test_nobody_waits_for_a_slow_scorer(start):
-    service = start(slow, 0.5)
-    began = time.monotonic()
+    """All is handed over long before the first score is there."""
+    service = start(slow, 3.0)
     for key in range(200):
         service.submit(key, "word " * 1000)
         assert service.take() == []
-    assert time.monotonic() - began < 0.5
     assert wait_for(service, 1)[0].length is None
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from online.kendall import tau_b
 from online.ranking import RankingError, load_ranker
 from online.ranking.folder import CARD, WEIGHTS, read_card, seen_prompts
 from online.ranking.inputs import FrozenStates
-from online.ranking.quality import tau_b
 from online.ranking.rows import Prompts, digest
 from online.ranking.settings import TrainingSettings
 from online.ranking.split import split
