@@ -135,9 +135,22 @@ class Instance:
         """Most KV that each request ever holds: `s + o` in whole blocks."""
         return peak_kv_of(self.prefill, self.decode, self.engine.block_size)
 
-    def subset(self, ids: Sequence[int] | NDArray[np.int64]) -> Instance:
-        """Only the requests `ids`, renumbered in the order given."""
-        keep = np.asarray(ids, dtype=np.int64)
+    def subset(
+        self, ids: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
+    ) -> Instance:
+        """Only some requests, renumbered.
+
+        Parameters
+        ----------
+        ids : array_like of int, or of bool with shape (n,)
+            Request ids in the order wanted, or a mask of those to keep.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an entry is no id, or a mask has another length.
+        """
+        keep = self._ids(ids)
         return replace(
             self,
             prefill=self.prefill[keep],
@@ -148,6 +161,18 @@ class Instance:
     def replace(self, **changes: Any) -> Instance:
         """Copy with some fields changed, checked again."""
         return replace(self, **changes)
+
+    def _ids(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """Return ids, or those that a mask keeps."""
+        mask = np.asarray(ids)
+        if mask.dtype != np.bool_:
+            return frozen_ints("ids", ids, minimum=0, maximum=self.num_requests - 1)
+        if mask.shape != (self.num_requests,):
+            raise ValueError(
+                f"a mask of shape {mask.shape} cannot choose from {self.num_requests} "
+                "requests; it must have one entry for each."
+            )
+        return np.flatnonzero(mask)
 
     def _refuse_oversize(self) -> None:
         ids = oversize_ids(self.prefill, self.decode, self.kv_budget, self.engine)

@@ -168,3 +168,31 @@ def test_engine_of_another_type():
     """A dict of parameters is no engine model."""
     with pytest.raises(TypeError, match="engine must be an EngineModel"):
         Instance([1], [1], 8, engine={"block_size": 2})
+
+
+def test_subset_takes_ids_or_a_mask():
+    """A mask was read as the ids 0 and 1: the first two requests again and again."""
+    instance = Instance([3, 1, 2], [2, 4, 5], 8, [0, 5, 6])
+    for ids in ([2, 0], np.array([2, 0], np.uint8), (2.0, 0.0)):
+        assert instance.subset(ids).prefill.tolist() == [2, 3]
+    for mask in ([True, False, True], np.array([1, 0, 1], bool)):
+        assert instance.subset(mask).arrival.tolist() == [0, 6]
+    assert instance.subset([]).num_requests == 0
+    assert instance.subset([False] * 3).num_requests == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([True, False], ValueError, r"a mask of shape \(2,\) cannot choose from 3"),
+        ([0, -1], ValueError, r"ids\[1\] = -1 but must be an integer from 0 to 2"),
+        ([3], ValueError, r"ids\[0\] = 3 but must be an integer from 0 to 2"),
+        ([0.5], ValueError, r"ids\[0\] = 0.5"),
+        (["a"], TypeError, "ids must hold integers"),
+        ([[0]], ValueError, "ids must be one-dimensional"),
+    ],
+)
+def test_subset_refuses_what_is_no_id(ids, error, message):
+    """Floats were cut off, and -1 was the last request."""
+    with pytest.raises(error, match=message):
+        Instance([3, 1, 2], [2, 4, 5], 8).subset(ids)
