@@ -305,7 +305,7 @@ def fluid(instance: Instance, options: Options) -> Proof:
     Also TEL is at least `sum_i o_i`; the larger of the two counts. All arithmetic is
     in integers: each request's share is rounded down to a multiple of `1 / SCALE`, the
     sum up to the next integer, since TEL is one. The certificate is the memory row, or
-    no row at all where `sum_i o_i` is larger.
+    no row at all where `sum_i o_i` is as large.
 
     Runs in `O(n log n)`.
     """
@@ -320,7 +320,7 @@ def fluid(instance: Instance, options: Options) -> Proof:
         share = busy + ((decode[i] - arrival[i]) * v2 - moments[i]) * budget
         total += share * SCALE // (v2 * budget)
     value, least = -(-total // SCALE), exact_sum(instance.decode)
-    rows = [] if value < least else [(budget // instance.engine.block_size, 1)]
+    rows = [] if value <= least else [(budget // instance.engine.block_size, 1)]
     return Proof(max(value, least), row_certificate(instance, max(value, least), rows))
 
 

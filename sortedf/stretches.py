@@ -70,6 +70,8 @@ def horizon(instance: Instance) -> int:
 
     That is how many prices by step there are at most.
     """
+    if not instance.num_requests:  # then the budget may be less than a block
+        return 0
     load = exact_sum(volume(instance)) // instance.usable_kv
     return int(instance.arrival.max(initial=0)) + load
 

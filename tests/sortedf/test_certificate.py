@@ -266,3 +266,13 @@ def test_large_budgets_are_added_up_exactly():
         instance_hash(instance), 0, np.array([2**31 - 1]), np.ones(1, int)
     )
     assert proven_bound(instance, rows) <= instance.decode.sum()
+
+
+@pytest.mark.parametrize("block", [1, 16])
+def test_no_requests_have_a_certificate_that_holds(block):
+    """The memory row of a budget below a block has the divisor 0, which is none."""
+    empty = Instance([], [], 3, engine=EngineModel(block_size=block))
+    for method in sorted(CERTIFIED):
+        certificate = bound(empty, method).certificate
+        assert certificate is not None
+        assert proven_bound(empty, certificate) == 0
