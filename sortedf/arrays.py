@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,16 +22,19 @@ def frozen_ints(
 ) -> NDArray[np.int64]:
     """Copy `values` into a read-only, one-dimensional int64 array.
 
-    Floats are accepted where they are whole numbers, booleans and strings are not.
+    Floats are accepted where they are whole numbers, and so are arrays of Python
+    objects that are all integers, as pandas makes them; booleans and strings are not.
 
     Raises
     ------
     TypeError
         If the values are not numbers.
     ValueError
-        If the array is not one-dimensional, or an entry is not an integer from
-        `minimum` to `maximum`; the message names the first such entry.
+        If the array is not one-dimensional, some of it is masked, or an entry is not an
+        integer from `minimum` to `maximum`; the message names the first such entry.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; leave them out, or fill them.")
     try:
         raw = np.asarray(values)
     except ValueError:  # numpy refuses rows of unequal length
@@ -41,10 +45,12 @@ def frozen_ints(
         raise ValueError(f"{name} must be one-dimensional but has shape {raw.shape}.")
     if raw.size == 0:
         return _lock(np.empty(0, dtype=np.int64))
-    if raw.dtype.kind == "O":  # Python integers beyond 64 bits, or None, or a mixture
-        _refuse_objects(name, raw, minimum, maximum)
+    if raw.dtype.kind == "O":  # pandas, integers beyond 64 bits, None, or a mixture
+        return _lock(_checked_objects(name, raw, minimum, maximum))
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold integers but has dtype {raw.dtype}.")
+    if raw.dtype.kind == "f" and raw.dtype.itemsize < 8:
+        raw = raw.astype(np.float64)  # in which the limits are exact
     bad = (raw < minimum) | (raw > maximum)
     if raw.dtype.kind == "f":
         bad |= ~np.isfinite(raw)
@@ -57,13 +63,23 @@ def frozen_ints(
 
 def checked_int(name: str, value: object, *, minimum: int, maximum: int) -> int:
     """Return `value` as int, or raise as `frozen_ints` does."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, np.integer | np.floating):
+        value = value.item()  # whatever its width, limits are compared exactly
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
         raise TypeError(f"{name} must be an integer but is {value!r}.")
     if not minimum <= value <= maximum or value != int(value):
         raise ValueError(
             f"{name} = {value} but must be an integer from {minimum} to {maximum}."
         )
     return int(value)
+
+
+def checked_number(name: str, value: object, rule: str) -> float:
+    """Return `value` as it is, or raise a TypeError that says what it must be."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {rule} but is {value!r}.")
+    number: float = value  # type: ignore[assignment]
+    return number
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
@@ -82,13 +98,16 @@ def _lock(array: NDArray[np.int64]) -> NDArray[np.int64]:
     return array
 
 
-def _refuse_objects(name: str, raw: NDArray[np.object_], low: int, high: int) -> None:
+def _checked_objects(
+    name: str, raw: NDArray[np.object_], low: int, high: int
+) -> NDArray[np.int64]:
     for i, value in enumerate(raw):
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        number = isinstance(value, int | float | np.integer)
+        if isinstance(value, bool) or not number:
             raise TypeError(f"{name}[{i}] = {value!r} but must be an integer.")
-        if not low <= value <= high:
+        if not low <= value <= high or value != int(value):
             raise ValueError(_entry_message(name, i, value, low, high))
-    raise TypeError(f"{name} must hold integers but has dtype object.")
+    return raw.astype(np.int64)
 
 
 def _entry_message(name: str, i: int, value: object, low: int, high: int) -> str:

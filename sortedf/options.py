@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.arrays import MAX_TOKENS, checked_int, checked_number
+from sortedf.schedule import require_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from sortedf.improve.objective import Objective
     from sortedf.schedule import Schedule
     from sortedf.stop import Stop
+
+MAX_JOBS = 1024
+"""Threads of a search, at most: a slip of the finger must not ask for millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +74,22 @@ class Options:
     _began: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:
-        if self.backfill is not None:
-            checked_int("backfill", self.backfill, minimum=0, maximum=MAX_TOKENS)
-        checked_int("seed", self.seed, minimum=0, maximum=2**63 - 1)
-        checked_int("jobs", self.jobs, minimum=1, maximum=MAX_TOKENS)
-        limit = self.time_limit_s
-        if limit is not None and (isinstance(limit, bool) or not limit >= 0):
-            raise ValueError(
-                f"time_limit_s = {limit} but must be a number of seconds, 0 or more."
-            )
+        for name, least, most in (
+            ("backfill", 0, MAX_TOKENS),
+            ("seed", 0, 2**63 - 1),
+            ("jobs", 1, MAX_JOBS),
+        ):
+            value = getattr(self, name)
+            if value is not None or name != "backfill":
+                value = checked_int(name, value, minimum=least, maximum=most)
+                object.__setattr__(self, name, value)
+        if self.start is not None:
+            require_schedule(self.start)
+        if self.time_limit_s is not None:
+            rule = "a number of seconds, 0 or more"
+            limit = checked_number("time_limit_s", self.time_limit_s, rule)
+            if not limit >= 0:
+                raise ValueError(f"time_limit_s = {limit} but must be {rule}.")
 
     def out_of_time(self) -> bool:
         """Whether the time limit has passed since these options were made."""

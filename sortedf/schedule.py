@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
 
+def require_schedule(given: object) -> None:
+    """Raise a TypeError that says how to make a schedule, if it is none."""
+    if not isinstance(given, Schedule):
+        raise TypeError(
+            f"start must be a Schedule, not {type(given).__name__}; start steps become "
+            "one by Schedule(instance, steps)."
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
     """Start steps of an instance's requests.

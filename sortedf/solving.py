@@ -122,6 +122,8 @@ def solve(
         backfill, time_limit, seed, progress, stop, start, jobs,
         on_better=on_better, objective=objective,
     )  # fmt: skip
+    if objective is not None:
+        objective.weights(instance)  # raises if they are for other requests
     proven: Bound | None
     if objective is None or objective.is_tel or bound == "none":
         share = options.with_share_of_time(BOUND_SHARE)

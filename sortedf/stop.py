@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sortedf.arrays import MAX_STEP, checked_int
+from sortedf.arrays import MAX_STEP, checked_int, checked_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TimeLimit(Stop):
     """Stop after some seconds, also in the middle of a round."""
 
     def __init__(self, seconds: float) -> None:
-        if isinstance(seconds, bool) or not seconds >= 0:
+        if not checked_number("seconds", seconds, "a number, 0 or more") >= 0:
             raise ValueError(f"seconds = {seconds} but must be a number, 0 or more.")
         self._seconds = seconds
 
@@ -101,7 +101,7 @@ class TargetGap(Stop):
     """
 
     def __init__(self, gap: float) -> None:
-        if isinstance(gap, bool) or not 0 <= gap < math.inf:
+        if not 0 <= checked_number("gap", gap, "a number, 0 or more") < math.inf:
             raise ValueError(f"gap = {gap} but must be a finite number, 0 or more.")
         self._gap = gap
 

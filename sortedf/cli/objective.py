@@ -14,6 +14,9 @@ from sortedf.improve.objective import Objective
 
 NAMES = ("tel", "weighted-tel", "makespan")
 
+MAX_DIGITS = 40
+"""Digits of a weight that are read, and shown where it is wrong."""
+
 P99 = 0.99
 """Share of the requests that --p99-latency is about."""
 
@@ -87,9 +90,12 @@ def _weights(loaded: LoadedProblem, path: Path) -> list[int]:
     values = []
     for line, text in enumerate(lines, start=1):
         word = text.strip()
-        if not word.isascii() or not word.isdigit() or int(word) > MAX_TOKENS:
+        whole = word.isascii() and word.isdigit()
+        # Python turns a number of thousands of digits into an error of its own.
+        if not whole or len(word) > MAX_DIGITS or int(word) > MAX_TOKENS:
+            shown = word if len(word) <= MAX_DIGITS else f"{word[:MAX_DIGITS]}..."
             raise TraceError(
-                f"{path}, line {line}: weight {word!r} must be a whole number from 0 "
+                f"{path}, line {line}: weight {shown!r} must be a whole number from 0 "
                 f"to {MAX_TOKENS}."
             )
         values.append(int(word))

@@ -123,10 +123,10 @@ def parse_kv_budget(text: str | None) -> int:
     allowed = f"give the size of the KV cache in tokens, from 1 to {MAX_TOKENS}."
     if text is None:
         raise ValueError(f"--kv-budget is missing: {allowed}")
-    try:
-        budget = int(text)
-    except ValueError:
-        budget = 0
+    digits = text.strip()
+    plain = digits.isascii() and digits.isdigit()  # int() takes 1_0 for 10
+    few = len(digits.lstrip("0")) <= len(str(MAX_TOKENS))
+    budget = int(digits) if plain and few else 0
     if not 1 <= budget <= MAX_TOKENS:
         raise ValueError(f"--kv-budget {text}: {allowed}")
     return budget

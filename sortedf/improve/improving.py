@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.arrays import checked_int
 from sortedf.improve.annealing import anneal
 from sortedf.improve.beam import Beam, children_of, widest
 from sortedf.improve.guide import make_guide
 from sortedf.improve.objective import Objective
 from sortedf.improve.pace import Pace
-from sortedf.schedule import Schedule
+from sortedf.options import MAX_JOBS
+from sortedf.schedule import Schedule, require_schedule
 from sortedf.stop import SearchState, Stop
 
 if TYPE_CHECKING:
@@ -127,10 +128,13 @@ def improve(
     >>> improve(inst, Rounds(1)).schedule.start.tolist()
     [2, 0, 0]
     """
-    checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
-    checked_int("jobs", jobs, minimum=1, maximum=MAX_TOKENS)
-    search = _Search(instance, stop, objective or Objective(), bound, on_better)
+    seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
+    jobs = checked_int("jobs", jobs, minimum=1, maximum=MAX_JOBS)
+    objective = objective or Objective()
+    objective.weights(instance)  # raises if they are for other requests
+    search = _Search(instance, stop, objective, bound, on_better)
     if start is not None:
+        require_schedule(start)
         search.offer(start)
     try:
         search.run(seed, jobs)

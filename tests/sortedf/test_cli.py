@@ -253,7 +253,14 @@ def test_drop_oversize_says_which(cli, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("0", "0"), ("-3", "-3"), ("many", "many"), ("1e30", "1e30"), ("nan", "nan")],
+    [
+        ("0", "0"),
+        ("-3", "-3"),
+        ("many", "many"),
+        ("1e30", "1e30"),
+        ("nan", "nan"),
+        ("1_0", "1_0"),  # ten, to Python
+    ],
 )
 def test_bad_kv_budget(cli, trace, text, shown):
     """What was given and what is allowed."""
@@ -677,3 +684,13 @@ def test_a_name_that_cannot_be_shown_undoes_no_work(trace):
     )
     assert done.returncode == 0, done.stderr
     assert b"\\xe9.csv: 3 requests" in done.stdout
+
+
+def test_a_weight_of_thousands_of_digits_is_named_by_its_line(cli, trace, tmp_path):
+    """Python refuses to read such a number, with advice on its own settings."""
+    path = tmp_path / "weights.txt"
+    path.write_text(f"1\n{'9' * 5000}\n1\n", encoding="utf-8")
+    asked = ("--kv-budget", 10, "--objective", "weighted-tel", "--weights", path)
+    message = refused(cli("solve", trace, *asked))
+    assert f"{path}, line 2: weight '9999" in message
+    assert len(message) < 400

@@ -196,3 +196,33 @@ def test_subset_refuses_what_is_no_id(ids, error, message):
     """Floats were cut off, and -1 was the last request."""
     with pytest.raises(error, match=message):
         Instance([3, 1, 2], [2, 4, 5], 8).subset(ids)
+
+
+def test_objects_that_are_integers_are_taken():
+    """Columns of pandas are arrays of objects, and were refused for that alone."""
+    mixture = np.array([3, np.int32(1), np.uint64(2)], dtype=object)
+    instance = Instance(mixture, np.array([2, 4, 5], dtype=object), 8)
+    assert instance.prefill.tolist() == [3, 1, 2]
+    assert instance.prefill.dtype == np.int64
+    for wrong in (np.bool_(True), "1", 1.5, np.nan):
+        with pytest.raises((TypeError, ValueError), match=r"prefill\[1\] = "):
+            Instance(np.array([3, wrong], dtype=object), [2, 4], 8)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_floats_of_any_width_are_compared_exactly(kind):
+    """As a float32 the limit is 2**31 itself, as a float16 infinite with a warning."""
+    assert Instance(np.array([3, 1], kind), [2, 4], 8).prefill.tolist() == [3, 1]
+    large = kind(np.inf if kind is np.float16 else 2**31)
+    with pytest.raises(ValueError, match=r"prefill\[0\] = .* to 2147483647"):
+        Instance(np.array([large, 1], kind), [2, 4], 8)
+    with pytest.raises(ValueError, match="kv_budget = "):
+        Instance([3, 1], [2, 4], large)
+
+
+def test_masked_entries_are_refused():
+    """What somebody has masked as missing was read as if it were there."""
+    masked = np.ma.masked_array([3, 7], mask=[False, True])
+    with pytest.raises(ValueError, match="prefill has masked entries"):
+        Instance(masked, [2, 4], 12)
+    assert Instance(np.ma.masked_array([3, 7]), [2, 4], 12).prefill.tolist() == [3, 7]

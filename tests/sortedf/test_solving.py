@@ -301,3 +301,38 @@ def test_an_interrupt_ends_a_comparison_with_what_is_done(monkeypatch):
     assert [result.method for result in results] == ["svf"]
     with pytest.raises(KeyboardInterrupt):
         compare(instance, ["sorted-f", "fcfs"], bound="fluid")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": [0, 5]}, "start must be a Schedule, not list; .* Schedule"),
+        ({"time_limit": "3"}, "time_limit_s must be a number of seconds.* but is '3'"),
+        ({"seed": "3"}, "seed must be an integer but is '3'"),
+    ],
+)
+def test_options_of_another_type_are_refused(options, message):
+    """They ended in "'>=' not supported" or in a missing attribute."""
+    with pytest.raises(TypeError, match=message):
+        solve(Instance([1, 1], [1, 1], 4), **options)
+
+
+def test_whole_floats_are_numbers_of_jobs_and_seeds():
+    """They passed the check, and then were no count of threads and no seed."""
+    instance = mixed(20, 1)
+    found = solve(instance, seed=np.float64(1.0), jobs=2.0, backfill=None)
+    again = solve(instance, seed=1, jobs=2)
+    assert found.schedule.start.tolist() == again.schedule.start.tolist()
+    options = Options(seed=1.0, jobs=np.int64(2), backfill=3.0)
+    values = (options.seed, options.jobs, options.backfill)
+    assert [type(value) for value in values] == [int] * 3
+    with pytest.raises(ValueError, match=r"jobs = 5000 but must be .* 1 to 1024"):
+        solve(instance, jobs=5000)
+
+
+def test_weights_for_other_requests_are_refused():
+    """Without a bound nobody looked, until zip() complained of its arguments."""
+    objective = Objective(weight=[1, 2, 3])
+    instance = Instance([1, 1], [1, 1], 2)
+    with pytest.raises(ValueError, match="3 entries but there are 2 requests"):
+        solve(instance, objective=objective, bound="none")

@@ -55,3 +55,10 @@ def test_bad_limits_are_refused(make, value, message):
     """Each message names the value."""
     with pytest.raises(ValueError, match=message):
         make(value)
+
+
+@pytest.mark.parametrize("rule", [TimeLimit, TargetGap])
+def test_limits_of_another_type_are_refused(rule):
+    """By name, and not for how they compare."""
+    with pytest.raises(TypeError, match="must be a number, 0 or more but is '3'"):
+        rule("3")
