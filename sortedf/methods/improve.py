@@ -12,6 +12,7 @@ from sortedf.methods.best_list import best_list
 from sortedf.methods.table import METHODS, Method, Outcome
 from sortedf.registry import register
 from sortedf.stop import AnyOf, Rounds, Stop, TimeLimit
+from sortedf.stretches import horizon
 
 if TYPE_CHECKING:
     from sortedf.instance import Instance
@@ -23,6 +24,11 @@ EFFORT = 40_000
 
 LIST_SHARE = 0.25
 """Share of the time limit after which no more lists are tried."""
+
+MAX_STEPS = 2 * 10**7
+"""Steps above which nothing is searched: the prices that guide it, one for each step,
+would take seconds, and then gigabytes.
+"""
 
 QUICK_ROUNDS = 4
 """Rounds at most if nobody sets a limit."""
@@ -67,13 +73,18 @@ def stop_of(instance: Instance, options: Options) -> Stop:
 
 
 def search(instance: Instance, options: Options) -> Outcome:
-    """Search from the given start, or from the best list."""
+    """Search from the given start, or from the best list.
+
+    Over more than `MAX_STEPS` steps, idle ones included, that start is the answer.
+    """
     if options.start is not None:
         start = Outcome(_checked(instance, options.start), "start", None)
     else:
         start = best_list(instance, options.with_share_of_time(LIST_SHARE))
         if start.interrupted:
             return start
+    if horizon(instance) > MAX_STEPS:
+        return start
     return improve_outcome(instance, start, options)
 
 

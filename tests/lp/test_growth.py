@@ -222,3 +222,12 @@ def test_a_time_limit_is_kept():
     instance = documents(100, 8192)
     value = lp.growth_bound.growth(instance, options).value
     assert value > bound(instance, "fluid").value
+
+
+def test_rows_over_many_steps_are_left_when_the_time_is_over(monkeypatch):
+    """Choosing them takes two seconds for each million steps."""
+    instance = documents(30, 8192)
+    dual = bound(instance, "dual", time_limit=0).value
+    assert bound(instance, "growth", time_limit=0).value > dual
+    monkeypatch.setattr("lp.growth_bound.MANY_STEPS", 1)
+    assert bound(instance, "growth", time_limit=0).value == dual

@@ -313,3 +313,23 @@ def test_an_interrupt_keeps_what_was_proven(monkeypatch):
     assert found.interrupted
     assert found.value >= bound(instance, "dual").value
     assert found.schedule is not None
+
+
+def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):
+    """A node climbs prices by step: a thousand nodes of long answers took minutes."""
+    instance = documents_and_chats(14, 2)
+    prices = np.concatenate([fluid_prices(instance), np.zeros(60)])
+    tel = solve(instance, "auto", bound="none").tel
+    split = []
+
+    class Counted(Search):
+        def _split(self, node):
+            split.append(1)
+            return super()._split(node)
+
+    monkeypatch.setattr("lp.branching.MAX_SECONDS", 0.0)
+    Counted(instance, tel, Options()).run(prices)
+    assert len(split) <= 1
+    monkeypatch.setattr("lp.branching.MAX_SECONDS", 60.0)
+    Counted(instance, tel, Options()).run(prices)
+    assert len(split) > 10

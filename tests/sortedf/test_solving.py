@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -336,3 +338,14 @@ def test_weights_for_other_requests_are_refused():
     instance = Instance([1, 1], [1, 1], 2)
     with pytest.raises(ValueError, match="3 entries but there are 2 requests"):
         solve(instance, objective=objective, bound="none")
+
+
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_the_longest_streams_are_solved_from_lists(limit):
+    """A day of milliseconds asked for gigabytes of prices, one for each step."""
+    instance = Instance([3] * 6, [2, 3] * 3, 6, [0, 0, 0, 10**12, 10**12, 10**12])
+    began = time.perf_counter()
+    result = solve(instance, time_limit=limit)
+    assert time.perf_counter() - began < 5
+    assert check(instance, result.schedule).feasible
+    assert result.lower_bound <= result.tel
