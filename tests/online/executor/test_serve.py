@@ -159,8 +159,10 @@ def test_a_server_answers_every_request_in_full(server):
         if line.startswith("vllm:request_success_total")
     ]
     assert sum(float(line.split()[-1]) for line in done) == REQUESTS
-    assert server.stop() == 0, server.tail()
+    # Before the end: whether vLLM's front end then complains that its core is gone is a
+    # matter of luck, with a time to shut down as without.
     log = server.log.read_text()
+    assert server.stop() == 0, server.tail()
     assert "online.executor.vllm_scheduler.PolicyScheduler" in log
     for trouble in ("Traceback", "the policy", "starts nothing"):
         assert trouble not in log, log[-3000:]
