@@ -7,7 +7,7 @@ What it relies on: `Scheduler.schedule` takes from `self.waiting` what `peek_req
 shows while the queue is true; `_preempt_request` puts a request back with
 `prepend_request`; without priorities the victim of a preemption is the last of
 `self.running`; every request that ends goes through `_free_request`; a request object
-takes one more attribute, its id in our table.
+takes a few more attributes, its id in our table among them.
 """
 
 from __future__ import annotations
