@@ -1,8 +1,8 @@
 """The few exceptions of the package, named after what went wrong.
 
 Plain misuse raises `ValueError` or `TypeError`; the classes here carry more than a
-message and are caught by the command line, which turns each into one line and exit
-code 2.
+message and are caught by the command line, which turns each into one line: with exit
+code 2 where the input is wrong, and 1 for a RuntimeError, where something failed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Phase 1 of Sorted-F: selectors of the next group, by name."""
+"""Phase 1 of Sorted-F: selectors of the next group."""
 
 from sortedf.groups.co_start import CoStart
 from sortedf.groups.exact import Exact

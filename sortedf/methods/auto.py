@@ -40,7 +40,7 @@ register(METHODS, "method", "auto")(
     Method(
         auto,
         about="the best that is found: best-list, then improve",
-        guarantee="that of svf",
+        guarantee="that of svf, if window 0 is tried",
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,

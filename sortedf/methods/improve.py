@@ -102,7 +102,7 @@ register(METHODS, "method", "improve")(
     Method(
         search,
         about="beam search by prices of memory, annealing",
-        guarantee="that of svf",
+        guarantee="that of what it starts from",
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,

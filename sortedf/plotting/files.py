@@ -46,7 +46,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     ------
     ValueError
         If the suffix is another one.
-    sortedf.atomic.OutputError
+    sortedf.OutputError
         If the file cannot be written; what was there before stays.
     """
     form = plot_format(path)
