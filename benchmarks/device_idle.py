@@ -16,7 +16,14 @@ import numpy as np
 
 from benchmarks.played_device import played, step
 from benchmarks.registry import Spec, add, markdown_table
-from benchmarks.scheduler_cost import LOADS, POLICIES, REAL_STEP_S, WARM_UP, Stream
+from benchmarks.scheduler_cost import (
+    LOADS,
+    POLICIES,
+    REAL_STEP_S,
+    WARM_UP,
+    Stream,
+    choose,
+)
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.policy import make_policy
 
@@ -32,6 +39,7 @@ def measure(
     engine = VllmSettings(
         chosen.kv_budget, max_num_seqs=128, max_batched_tokens=8192, max_model_len=1024
     )
+    choose(policy)
     llm, vllm = start_engine(engine, ours=policy is not None, run_async=run_async)
     core = llm.engine_core.engine_core
     scheduler = core.scheduler

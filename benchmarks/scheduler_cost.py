@@ -9,6 +9,8 @@ since nothing had happened but that each running request made a token.
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from dataclasses import dataclass, field
 from statistics import median
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.registry import Spec, add, markdown_table
+from online.executor.options import VARIABLE
 from online.executor.prompts import random_prompt
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.policy import make_policy
@@ -121,12 +124,18 @@ class Stream:
         self._count += count
 
 
+def choose(policy: str | None) -> None:
+    """Have the engines that are started from now on load a policy's kernels at once."""
+    os.environ[VARIABLE] = json.dumps({} if policy is None else {"policy": policy})
+
+
 def measure(policy: str | None, waiting: int, load: str, steps: int) -> Row:
     """Run an engine with our scheduler and a policy, or plain (None)."""
     chosen = LOADS[load]
     engine = VllmSettings(
         chosen.kv_budget, max_num_seqs=128, max_batched_tokens=8192, max_model_len=1024
     )
+    choose(policy)
     llm, vllm = start_engine(engine, ours=policy is not None)
     scheduler = llm.engine_core.engine_core.scheduler
     asked = None
