@@ -74,7 +74,7 @@ def arrive(
     kind : str
         A name in `ARRIVALS`.
     rate : float, optional
-        Requests per second on average, over the time from the first to the last.
+        Requests per second on average; of recorded ones, over the time until the last.
         Not needed by "at-once", nor by "trace", which keeps the recorded times then.
     seed : int
         Same seed, same arrivals.
@@ -118,7 +118,7 @@ def default_kind(trace: Trace, *, has_rate: bool) -> str:
 
 
 def mean_rate(trace: Trace) -> float:
-    """Return the mean rate from the first arrival to the last, in requests per second.
+    """Count requests per second until the last arrival, as `online.load` does.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def mean_rate(trace: Trace) -> float:
             f"{trace.name or 'the trace'} has no arrival times; choose other arrivals "
             "than 'trace', such as 'poisson'."
         )
-    return max(trace.num_requests - 1, 1) / last
+    return trace.num_requests / last
 
 
 @_register("trace", "recorded times, sped up to the rate", needs_rate=False)

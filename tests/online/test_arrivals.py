@@ -95,13 +95,6 @@ def test_a_backlog_cannot_be_replayed_faster():
         arrive(Trace([5], [3]), "trace", rate=1.0)
 
 
-def test_a_recorded_rate_is_that_of_the_gaps():
-    """Five requests, ten seconds apart, are one every ten seconds."""
-    trace = Trace([1] * 5, [1] * 5, [0.0, 10.0, 20.0, 30.0, 40.0])
-    assert mean_rate(trace) == 0.1
-    assert (arrive(trace, "trace", rate=0.1).arrival_s == trace.arrival_s).all()
-
-
 def test_bursts_beyond_all_measure_are_refused():
     with pytest.raises(ValueError, match="cv = 1e\\+200 but must be at most 100"):
         arrive(TRACE, "gamma", rate=1.0, cv=1e200)

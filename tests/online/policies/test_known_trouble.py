@@ -119,7 +119,7 @@ def test_what_becomes_known_of_a_running_request_counts_at_once():
     """It will end sooner than was said, so that another can start now."""
     table = RequestTable.of_arrays([10, 30], [30, 20], [0.0, 0.0], predicted=[60, 20])
     policy = make_policy("svf")
-    engine = StepEngine(table, StepRules(80), policy)
+    engine = StepEngine(table, StepRules(77), policy)
     engine.add(0)
     engine.step(0.0)
     engine.add(1)
