@@ -71,8 +71,7 @@ class BoundedWait:
             if due_s <= self._last_s:
                 self._protected[i] = due_s
         each = state.requests.each
-        last_s = next(reversed(self._due_s.values()), -math.inf)
-        in_order = True
+        fresh: dict[int, float] = {}
         for i in state.joined:
             due_s = self._protected.pop(i, math.inf)
             if not state.is_waiting(i) or i in self._due_s:
@@ -81,17 +80,24 @@ class BoundedWait:
                 due_s = each.arrival_s[i] + self.max_wait_s
             elif due_s == math.inf:
                 due_s = state.now_s + self.max_wait_s
-            self._due_s[i] = due_s
-            in_order &= due_s >= last_s
-            last_s = max(last_s, due_s)
-        if not in_order:
-            by_due = sorted(self._due_s.items(), key=lambda item: item[1])
-            self._due_s = dict(by_due)
+            fresh[i] = due_s
+        self._insert(fresh)
         if not state.quiet:
             running = set(state.running.tolist())
             self._protected = {
                 i: due_s for i, due_s in self._protected.items() if i in running
             }
+
+    def _insert(self, fresh: dict[int, float]) -> None:
+        """Take in due times; nearly always they belong behind all others."""
+        if not fresh:
+            return
+        last_s = next(reversed(self._due_s.values()), -math.inf)
+        by_due = sorted(fresh.items(), key=lambda item: item[1])
+        if by_due[0][1] < last_s:  # sorting them all is for thousands to wait for
+            by_due = sorted([*self._due_s.items(), *by_due], key=lambda item: item[1])
+            self._due_s = {}
+        self._due_s.update(by_due)
 
     def _overdue(self, state: State) -> list[int]:
         """Who is overdue, as many as the engine may have room for."""

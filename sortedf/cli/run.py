@@ -199,7 +199,7 @@ def command(
 
     if plot is not None:
         plot_format(plot)
-    refuse_unwritable(output, plot)
+    refuse_unwritable(output, plot, inputs=(run.trace, run.tokenizer, run.step_time))
     rules = run.rules()
     instance, refused = run.read(rules)
     _tell_refused(run.trace, refused)

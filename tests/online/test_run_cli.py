@@ -87,3 +87,12 @@ def test_log_and_plot(run, tmp_path):
 def test_mistakes(run, arguments, words):
     """One line each, exit code 2, and nothing is run."""
     assert words in refused(run(*arguments))
+
+
+def test_the_trace_is_never_overwritten(run, tmp_path):
+    """Neither by the log nor by the picture, nor they by each other."""
+    trace, both = tmp_path / "trace.csv", tmp_path / "both.svg"
+    refused(run("--method", "svf", "-o", trace))
+    refused(run("--method", "svf", "-o", both, "--plot", both))
+    assert trace.read_text(encoding="utf-8") == ROWS
+    assert not both.exists()
