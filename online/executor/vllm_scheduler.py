@@ -181,8 +181,7 @@ class _WithPolicy:
         self.waiting = OfferedQueue()
         if own.policy == SchedulingPolicy.PRIORITY:
             logger.warning("priorities are not looked at: the policy decides.")
-        # Layers of different kinds take blocks from one pool, each for itself.
-        self._groups = max(len(own.kv_cache_config.kv_cache_groups), 1)
+        self._groups = _num_groups(own)
         options = SchedulerOptions.of(scheduler_options(own.vllm_config))
         self._hints = Hints(options.max_predicted)
         self._predictor = options.make_predictor(own.max_model_len)
@@ -685,14 +684,18 @@ def _tokenizer_of(vllm_config: Any) -> str | None:
     return None if model.skip_tokenizer_init else model.tokenizer
 
 
+def _num_groups(scheduler: Any) -> int:
+    """Kinds of layers, which take blocks from one pool, each for itself."""
+    return max(len(scheduler.kv_cache_config.kv_cache_groups), 1)
+
+
 def rules_of(scheduler: Any) -> StepRules:
     """Read the engine's rules off its configuration."""
     config = scheduler.scheduler_config
     size = scheduler.block_size
     blocks = scheduler.cache_config.num_gpu_blocks - 1  # one is the null block
-    groups = max(len(scheduler.kv_cache_config.kv_cache_groups), 1)
     return StepRules(
-        kv_budget=blocks // groups * size,
+        kv_budget=blocks // _num_groups(scheduler) * size,
         block_size=size,
         max_num_seqs=min(scheduler.max_num_running_reqs, scheduler.max_num_active_reqs),
         max_batched_tokens=scheduler.max_num_scheduled_tokens,

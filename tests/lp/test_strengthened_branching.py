@@ -290,11 +290,16 @@ def test_early_requests_are_split_first():
     assert late.first.tolist() == [tree.first[0], 20 + 9 + 1]
 
 
-def test_an_interrupt_keeps_what_was_proven(monkeypatch):
-    """The node in hand is lost, but not its bound: the least one before it counts."""
+def to_be_searched():
+    """An instance that takes many nodes, prices to begin with, and a TEL to beat."""
     instance = documents_and_chats(14, 2)
     prices = np.concatenate([fluid_prices(instance), np.zeros(60)])
-    tel = solve(instance, "auto", bound="none").tel
+    return instance, prices, solve(instance, "auto", bound="none").tel
+
+
+def test_an_interrupt_keeps_what_was_proven(monkeypatch):
+    """The node in hand is lost, but not its bound: the least one before it counts."""
+    instance, prices, tel = to_be_searched()
     bounds = []
 
     class Interrupted(Search):
@@ -317,9 +322,7 @@ def test_an_interrupt_keeps_what_was_proven(monkeypatch):
 
 def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):
     """A node climbs prices by step: a thousand nodes of long answers took minutes."""
-    instance = documents_and_chats(14, 2)
-    prices = np.concatenate([fluid_prices(instance), np.zeros(60)])
-    tel = solve(instance, "auto", bound="none").tel
+    instance, prices, tel = to_be_searched()
     split = []
 
     class Counted(Search):
