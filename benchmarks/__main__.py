@@ -9,57 +9,17 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import (
-    batch,
-    batch_kills,
-    bound_check,
-    bound_growth,
-    certified,
-    device_idle,
-    dual_bound,
-    engine,
-    exact_rivals,
-    fuzz,
-    group_quality,
-    latency,
-    lp_orders,
-    online_amin,
-    online_load,
-    online_tails,
-    optima,
-    papers,
-    quality,
-    rank_worth,
-    rank_worth_trained,
-    ranking,
-    ranking_ablations,
-    ranking_cost,
-    ranking_depth,
-    ranking_size,
-    scheduler_cost,
-    simulator_speed,
-    speed,
-    strengthening,
-)
-from benchmarks.data import MissingDataError
-from benchmarks.environment import environment, has_uncommitted_changes
-from benchmarks.journal import read_kept, unfinished
-from benchmarks.registry import SPECS, Row, Settings, Spec
+from benchmarks.common.data import MissingDataError
+from benchmarks.common.environment import environment, has_uncommitted_changes
+from benchmarks.common.journal import read_kept, unfinished
+from benchmarks.common.registry import Row, Settings, Spec, discover
 from sortedf.atomic import atomic_path
 from sortedf.errors import MissingExtraError
 from sortedf.plotting import save
 from sortedf.plotting.canvas import settle
 
-MODULES = (
-    latency, certified, quality, optima, exact_rivals, group_quality, dual_bound,
-    lp_orders, strengthening, bound_check, bound_growth, speed, fuzz,
-    engine, scheduler_cost, device_idle, batch, batch_kills,
-    online_load, online_tails, online_amin, simulator_speed,
-    ranking, ranking_ablations, ranking_cost, ranking_depth, ranking_size,
-    rank_worth, rank_worth_trained,
-    papers,
-)  # fmt: skip
-"""Imported for their specs."""
+SPECS = discover()
+"""Every benchmark by name."""
 
 DEFAULT_DATA = os.environ.get("SORTEDF_DATA", "../shared/data")
 
@@ -99,8 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = set(options.names) - set(SPECS)
     if unknown:
         parser.error(f"unknown {sorted(unknown)}; choose from {', '.join(SPECS)}")
-    # The papers' page is looked up in the others' rows.
-    names = options.names or [*(name for name in SPECS if name != "papers"), "papers"]
+    names = options.names or list(SPECS)
     if options.list:
         _list(names, options.results)
         return 0

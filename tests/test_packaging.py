@@ -66,7 +66,7 @@ def test_the_source_distribution_can_be_worked_with(built):
     for name in (
         "README.md", "LICENSE", "CITATION.cff", "Makefile", "pyproject.toml",
         "sortedf/guide/which.md", "sortedf/guide/tutorials/savings.py",
-        "tests/naive.py", "benchmarks/latency.py", "proofs_checks/README.md",
+        "tests/naive.py", "benchmarks/offline/latency.py", "proofs_checks/README.md",
     ):  # fmt: skip
         assert name in source
     assert not [name for name in source if name.endswith((".pyc", ".nbi", ".nbc"))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import SPECS, lay_out, main
-from benchmarks.journal import read_kept
+from benchmarks.common.journal import read_kept
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 KEPT = sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem in SPECS)

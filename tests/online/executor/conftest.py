@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.data import TINY_MODEL_LEN
+from benchmarks.common.data import TINY_MODEL_LEN
 from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
 

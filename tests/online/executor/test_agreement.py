@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.data import scaled_mix
+from benchmarks.common.data import scaled_mix
 from online.driver import drive
 from online.executor.execution import chart, run_course
 from online.policy import make_policy

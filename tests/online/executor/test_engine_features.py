@@ -9,7 +9,7 @@ import logging
 
 import pytest
 
-from benchmarks.played_device import played, step
+from benchmarks.engine.parts.played_device import played, step
 from online import step_kernels as k
 from online.policy import make_policy
 from online.requests import RequestTable
@@ -201,7 +201,7 @@ def test_kv_that_is_loaded_from_elsewhere(start_core, monkeypatch, policy, fails
     """Who loads is neither waiting nor running, and others come back meanwhile."""
     from vllm.v1.outputs import KVConnectorOutput
 
-    from benchmarks import played_device
+    from benchmarks.engine.parts import played_device
 
     core, scheduler, request = start_core(policy, max_wait_s=0)
     connector = scheduler.connector = make_connector(scheduler)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.data import scaled_mix
+from benchmarks.common.data import scaled_mix
 from online.executor import door
 from online.executor.execution import chart, run_course
 from online.executor.hints import Hints

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from benchmarks.played_device import played, step
+from benchmarks.engine.parts.played_device import played, step
 from online import step_kernels as k
 from online.executor.options import SchedulerOptions
 from online.executor.prompts import random_prompt

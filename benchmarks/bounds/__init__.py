@@ -1,0 +1,1 @@
+"""Lower bounds: tightness, growth of their time, checks."""

@@ -1,0 +1,1 @@
+"""A real vLLM engine: agreement, gains, cost, batch files."""

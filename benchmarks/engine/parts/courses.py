@@ -1,0 +1,56 @@
+"""What runs in a real engine have in common: a tiny model's settings, and the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.common.data import TINY_MODEL_LEN
+from online.executor.execution import run_course
+from online.executor.vllm_engine import VllmEngine, VllmSettings
+from online.rules import StepRules
+
+if TYPE_CHECKING:
+    from online.executor.execution import Course, Execution
+    from sortedf import Instance
+
+KV_BUDGET = 4096
+
+STEPS = {"large": (8192, 128), "small": (96, 96), "few": (8192, 9)}
+"""Tokens and requests of a step: large steps, small ones in which prompts are cut, and
+few requests at once."""
+
+
+def engine_settings(name: str, kv_budget: int = KV_BUDGET) -> VllmSettings:
+    """Return the engine's settings for one kind of step."""
+    tokens, seqs = STEPS[name]
+    return VllmSettings(
+        kv_budget,
+        max_num_seqs=seqs,
+        max_batched_tokens=tokens,
+        max_model_len=TINY_MODEL_LEN,
+    )
+
+
+def rules_of(settings: VllmSettings) -> StepRules:
+    """Return what the step engine has to know of the same engine."""
+    return StepRules(
+        settings.kv_budget,
+        settings.block_size,
+        settings.max_num_seqs,
+        settings.max_batched_tokens,
+    )
+
+
+def execute(
+    course: Course, instance: Instance, settings: VllmSettings
+) -> tuple[Execution, VllmEngine]:
+    """Run a course in an engine of its own, which is closed then."""
+    made: list[VllmEngine] = []
+
+    def start(table: Any, policy: Any) -> VllmEngine:
+        made.append(VllmEngine(table, policy, settings))
+        return made[-1]
+
+    execution = run_course(course, instance, start)
+    made[0].close()
+    return execution, made[0]

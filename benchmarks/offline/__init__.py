@@ -1,0 +1,1 @@
+"""Schedules of backlogs: quality, time, and rivals."""

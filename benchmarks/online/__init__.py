@@ -1,0 +1,1 @@
+"""Policies while requests arrive."""

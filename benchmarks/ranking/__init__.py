@@ -1,0 +1,1 @@
+"""Learned rankers of prompts, and what a rank is worth."""
