@@ -1,32 +1,18 @@
-"""The policy protocol, and the table of policies."""
+"""The table of policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from online.named import check_options
-from sortedf.registry import lookup, register
+from online.starvation import BoundedWait
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from online.state import Decision, State
-
-
-class Policy(Protocol):
-    """Decides before each step which requests start and which are evicted.
-
-    One object serves one run, in the simulator or in an engine. It is asked before
-    every step, or, where its last answer says so (`Decision.quiet_until`), only when
-    something has happened. So it may keep what it derives from the snapshots (a sorted
-    queue) as long as `joined`, `left` and `changed` are applied to it; it never changes
-    a snapshot.
-    """
-
-    def decide(self, state: State) -> Decision:
-        """Answer what is to be done in the step that follows `state`."""
-        ...
+    from online.state import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +27,28 @@ class PolicyKind:
         What it does, in a few words.
     knows : str
         What it has to know of an answer's length: "nothing", "a rank", "a length".
+    needs_plan : bool
+        Whether it follows an offline schedule, which is one of its options: such a
+        policy is made from Python, or by `sortedf run --mode`.
     """
 
     make: Callable[..., Policy]
     about: str
     knows: str
+    needs_plan: bool = False
 
 
-POLICIES: dict[str, PolicyKind] = {}
+POLICIES: Table[PolicyKind] = Table("policy", "online.policies")
 """Every policy, by the name that `simulate`, `run` and the engine take."""
 
 
 def register_policy(
-    name: str, *, about: str, knows: str
+    name: str, *, about: str, knows: str, needs_plan: bool = False
 ) -> Callable[[Callable[..., Policy]], Callable[..., Policy]]:
     """Return a decorator that enters a policy's maker into the table."""
 
     def add(make: Callable[..., Policy]) -> Callable[..., Policy]:
-        register(POLICIES, "policy", name)(PolicyKind(make, about, knows))
+        POLICIES.register(name)(PolicyKind(make, about, knows, needs_plan))
         return make
 
     return add
@@ -84,10 +74,7 @@ def make_policy(
     >>> type(make_policy("svf")).__name__
     'ListPolicy'
     """
-    import online.policies  # noqa: F401  registers them; imports this module
-    from online.starvation import BoundedWait
-
-    kind = lookup(POLICIES, "policy", name)
+    kind = POLICIES.find(name)
     check_options("policy", name, kind.make, options)
     policy = kind.make(**options)
     return policy if max_wait_s is None else BoundedWait(policy, max_wait_s)

@@ -9,7 +9,7 @@ import numpy as np
 from online import step_kernels as k
 from online.driver import drive
 from online.invariants import check_log
-from online.policy import Policy, make_policy
+from online.policy import make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from online.step_time import UNIT_STEPS, StepTime
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from online.predictors import Predictor
     from online.rules import StepRules
     from online.run_log import RunLog
+    from online.state import Policy
     from online.step_engine import StepRecord
     from sortedf.traces.trace import Trace
 

@@ -7,8 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from online.policy import Policy
-    from online.state import Decision, State
+    from online.state import Decision, Policy, State
 
 
 class BoundedWait:

@@ -1,9 +1,9 @@
-"""What a policy sees, and what it answers."""
+"""What a policy is: what it sees, and what it answers."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -119,3 +119,18 @@ NOTHING = Decision()
 
 UNTIL_EVENT = Decision(quiet_until=math.inf)
 """The decision to leave everything as it is until something happens."""
+
+
+class Policy(Protocol):
+    """Decides before each step which requests start and which are evicted.
+
+    One object serves one run, in the simulator or in an engine. It is asked before
+    every step, or, where its last answer says so (`Decision.quiet_until`), only when
+    something has happened. So it may keep what it derives from the snapshots (a sorted
+    queue) as long as `joined`, `left` and `changed` are applied to it; it never changes
+    a snapshot.
+    """
+
+    def decide(self, state: State) -> Decision:
+        """Answer what is to be done in the step that follows `state`."""
+        ...

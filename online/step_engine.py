@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.policy import Policy
     from online.predictors import Predictor
     from online.requests import RequestTable
     from online.rules import StepRules
-    from online.state import Decision
+    from online.state import Decision, Policy
 
     Ints = NDArray[np.int64]
 

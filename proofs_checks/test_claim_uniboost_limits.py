@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from online.policies.boost import boost
+from online.policies.parts.boost import boost
 from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance

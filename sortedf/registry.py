@@ -1,23 +1,121 @@
 """Tables of everything that can be chosen by name.
 
-A table is a plain dictionary. `register` adds to it and gives the object back
-unchanged; a name that is taken is refused, an unknown one is answered with the list
-of known ones. A new method is one new file that registers itself.
-
-Other packages add to the tables when they are imported. Those that name themselves in
-the entry point group `sortedf.plugins` are imported when somebody asks for a name that
-is not there yet, so that it works whether or not its package was imported by hand.
+An entry is registered by the file that makes it: a new one is one new file, in the
+table's own package or in a package of somebody else. Files of the table's package are
+found when the table is first looked through. Other packages name themselves in the
+entry point group `sortedf.plugins`; they are imported when a name is asked for that is
+not there yet, or when a whole table is, so that they work without an import by hand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
 
 T = TypeVar("T")
+
+
+class Table(Mapping[str, T]):
+    """Everything of one kind, by the name under which it is chosen.
+
+    Parameters
+    ----------
+    kind : str
+        What an entry is, for messages.
+    package : str, optional
+        Package of which every module registers something; without it whoever makes the
+        table imports them.
+
+    Examples
+    --------
+    >>> SHAPES: Table[int] = Table("shape")
+    >>> SHAPES.register("square")(4)
+    4
+    >>> SHAPES.find("circle")
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown shape 'circle'; choose one of: square.
+    """
+
+    def __init__(self, kind: str, package: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that enters an object, and gives it back unchanged.
+
+        Raises
+        ------
+        ValueError
+            If the name is taken.
+        """
+
+        def add(entry: T) -> T:
+            if name in self._entries:
+                raise ValueError(f"{self.kind} {name!r} is registered twice.")
+            self._entries[name] = entry
+            return entry
+
+        return add
+
+    def find(self, name: str, *, also: tuple[str, ...] = ()) -> T:
+        """Return the entry called `name`.
+
+        Parameters
+        ----------
+        name : str
+        also : tuple of str
+            Names that mean something to the caller, but are not in the table.
+
+        Raises
+        ------
+        ValueError
+            If there is none; it lists all names, and `also`.
+        """
+        if name not in self:
+            known = ", ".join(sorted({*self, *also}))
+            raise ValueError(f"unknown {self.kind} {name!r}; choose one of: {known}.")
+        return self[name]
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._entries:
+            self._load_package()
+        if name not in self._entries:
+            load_plugins()
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load_package()
+        load_plugins()
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _load_package(self) -> None:
+        if self._package is not None:
+            load_modules(self._package)
+
+
+@cache
+def load_modules(package: str) -> None:
+    """Import every module of a package, by name, but not the packages in it."""
+    for module in iter_modules(import_module(package).__path__):
+        if not module.ispkg:
+            import_module(f"{package}.{module.name}")
+
+
+@cache
+def load_plugins() -> None:
+    """Import every package that registers itself, once."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    for plugin in entry_points(group="sortedf.plugins"):
+        plugin.load()
 
 
 def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
@@ -30,15 +128,6 @@ def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
         return entry
 
     return add
-
-
-@cache
-def load_plugins() -> None:
-    """Import every package that registers itself, once."""
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    for plugin in entry_points(group="sortedf.plugins"):
-        plugin.load()
 
 
 def lookup(

@@ -59,7 +59,7 @@ def use(sortedf: Path, wheel: Path, folder: Path) -> None:
 def import_all(python: Path, folder: Path) -> None:
     """Import the packages from where they are installed, bounds of `lp` included."""
     code = (
-        "import sortedf, lp, online.policies, online.simulator\n"
+        "import sortedf, lp, online.simulator\n"
         "from importlib.util import find_spec\n"
         "assert 'site-packages' in sortedf.__file__, sortedf.__file__\n"
         "for name in ('tests', 'benchmarks', 'proofs_checks', 'sortedf.guide'):\n"

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.common.registry import Row, Settings
-    from online.policy import Policy
-    from online.state import Decision, State
+    from online.state import Decision, Policy, State
 
     Floats = NDArray[np.float64]
 

@@ -11,8 +11,7 @@ from online.policy import make_policy
 from online.state import Decision
 
 if TYPE_CHECKING:
-    from online.policy import Policy
-    from online.state import State
+    from online.state import Policy, State
 
 logger = logging.getLogger("sortedf")
 

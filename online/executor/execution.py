@@ -20,9 +20,9 @@ from sortedf.registry import lookup
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.policy import Policy
     from online.rules import StepRules
     from online.run_log import RunLog
+    from online.state import Policy
     from online.step_engine import Engine
     from sortedf.instance import Instance
     from sortedf.schedule import Schedule

@@ -13,9 +13,9 @@ from online.predictors import make_predictor
 from online.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
-    from online.policy import Policy
     from online.predictors import Predictor
     from online.ranking.scorer_service import ScorerService
+    from online.state import Policy
 
 VARIABLE = "SORTEDF_SCHEDULER"
 """Environment variable with the options as a JSON object."""

@@ -19,8 +19,8 @@ from online.requests import RequestTable
 from online.step_engine import StepEngine
 
 if TYPE_CHECKING:
-    from online.policy import Policy
     from online.rules import StepRules
+    from online.state import Policy
     from online.step_time import StepTime
 
 CROWD, LATER = 160, 40

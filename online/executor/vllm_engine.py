@@ -17,9 +17,9 @@ from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError, SortedfError
 
 if TYPE_CHECKING:
-    from online.policy import Policy
     from online.requests import RequestTable
     from online.rules import StepRules
+    from online.state import Policy
     from online.step_engine import StepRecord
 
 IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}

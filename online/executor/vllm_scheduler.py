@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from vllm.v1.request import Request
 
-    from online.policy import Policy
+    from online.state import Policy
 
 logger = logging.getLogger("sortedf")
 

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies import ranks
-from online.policies.boost import boost
-from online.policies.listed import fitting_head
-from online.policies.progress import Progress
-from online.policies.queue import RankedQueue
-from online.policies.responses import response_times
-from online.policies.uniboost import WINDOW, make_gamma
+from online.policies.parts import ranks
+from online.policies.parts.boost import WINDOW, boost, make_gamma
+from online.policies.parts.listed import fitting_head
+from online.policies.parts.progress import Progress
+from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.responses import response_times
 from online.policy import register_policy
 from online.state import UNTIL_EVENT, Decision
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.policies.boost import AdaptiveGamma, FixedGamma
+    from online.policies.parts.boost import AdaptiveGamma, FixedGamma
     from online.requests import RequestView
     from online.state import State
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from online.policies import ranks
-from online.policies.listed import Admission, ListPolicy
-from online.policies.moving_queue import MovingQueue
+from online.policies.parts import ranks
+from online.policies.parts.listed import Admission, ListPolicy
+from online.policies.parts.moving_queue import MovingQueue
 from online.policy import register_policy
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from online.policies import ranks
-from online.policies.listed import Admission, ListPolicy
-from online.policies.queue import RankedQueue
+from online.policies.parts import ranks
+from online.policies.parts.listed import Admission, ListPolicy
+from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
 from online.starvation import BoundedWait
 

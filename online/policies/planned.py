@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies.listed import ListPolicy
-from online.policies.queue import RankedQueue
+from online.policies.parts.listed import ListPolicy
+from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
 from online.state import UNTIL_EVENT, Decision
 
@@ -61,13 +61,20 @@ class PlannedStarts:
         return Decision(start=due) if due else UNTIL_EVENT
 
 
-@register_policy("plan", about="an offline schedule's start steps", knows="a length")
+@register_policy(
+    "plan",
+    about="an offline schedule's start steps",
+    knows="a length",
+    needs_plan=True,
+)
 def plan(start_s: ArrayLike) -> PlannedStarts:
     """Follow planned starts."""
     return PlannedStarts(start_s)
 
 
-@register_policy("list", about="an offline schedule's order", knows="a length")
+@register_policy(
+    "list", about="an offline schedule's order", knows="a length", needs_plan=True
+)
 def in_order(order: ArrayLike, backfill: int = 0) -> ListPolicy:
     """Follow an order, each request as soon as the forecast lets it."""
     ids = np.asarray(order, dtype=np.int64)

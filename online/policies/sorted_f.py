@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from online.policies.group_queue import GroupQueue
-from online.policies.lengths import Raised, Told
-from online.policies.listed import ListPolicy
+from online.policies.parts.group_queue import GroupQueue
+from online.policies.parts.lengths import Raised, Told
+from online.policies.parts.listed import ListPolicy
 from online.policy import register_policy
 from sortedf.groups import Exact, local_swap, quantile_greedy
 from sortedf.options import Options

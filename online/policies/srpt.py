@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies.preempting import Preempting
-from online.policies.progress import Progress
+from online.policies.parts.preempting import Preempting
+from online.policies.parts.progress import Progress
 from online.policy import register_policy
 
 if TYPE_CHECKING:

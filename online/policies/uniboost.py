@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from online.policies import ranks
-from online.policies.boost import AdaptiveGamma, FixedGamma, boost
-from online.policies.mem_guard import MemGuard, NoGuard
-from online.policies.preempting import Preempting
-from online.policies.progress import Progress
-from online.policies.responses import response_times
+from online.policies.parts import ranks
+from online.policies.parts.boost import (
+    WINDOW,
+    AdaptiveGamma,
+    FixedGamma,
+    boost,
+    make_gamma,
+)
+from online.policies.parts.mem_guard import MemGuard, NoGuard
+from online.policies.parts.preempting import Preempting
+from online.policies.parts.progress import Progress
+from online.policies.parts.responses import response_times
 from online.policy import register_policy
 
 if TYPE_CHECKING:
@@ -20,9 +26,6 @@ if TYPE_CHECKING:
     from online.state import State
 
     Ints = NDArray[np.int64]
-
-WINDOW = 1000
-"""Response times that an adaptive gamma is fitted to."""
 
 
 class Boosted:
@@ -65,11 +68,6 @@ class Boosted:
     def same_until(self, state: State) -> float:
         """Step before which work stays as it is."""
         return self._guard.same_until(state)
-
-
-def make_gamma(gamma: float | None, window: int) -> FixedGamma | AdaptiveGamma:
-    """Return a fixed gamma, or an adaptive one where none is given."""
-    return AdaptiveGamma(window) if gamma is None else FixedGamma(gamma)
 
 
 @register_policy(

@@ -7,23 +7,17 @@ from sortedf.cli.output import JsonOption, print_json, print_table
 HELP = "List the policies, and what each has to know of an answer."
 EXAMPLE = "Example: sortedf policies"
 
-ONLY_FROM_PYTHON = ("list", "plan")
-"""Policies that follow a schedule; `run --mode` makes them."""
-
 
 def command(as_json: JsonOption = False) -> None:
     """Print the table of policies with their options."""
     import inspect
 
-    import online.policies  # noqa: F401  registers them
     from online.policy import POLICIES
-    from sortedf.registry import load_plugins
 
-    load_plugins()
     rows = [
         (name, kind.about, kind.knows, list(inspect.signature(kind.make).parameters))
         for name, kind in POLICIES.items()
-        if name not in ONLY_FROM_PYTHON
+        if not kind.needs_plan
     ]
     if as_json:
         keys = ("policy", "about", "knows", "options")

@@ -35,9 +35,9 @@ from sortedf.traces import read_trace
 
 if TYPE_CHECKING:
     from online.executor.execution import Execution
-    from online.policy import Policy
     from online.requests import RequestTable
     from online.rules import StepRules
+    from online.state import Policy
     from online.step_engine import Engine
 
 HELP = "Drive an engine through a trace and check it step for step."

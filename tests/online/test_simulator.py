@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import online.policies  # noqa: F401  registers them
 from online.arrivals import arrive
 from online.driver import StalledError
 from online.log_file import write_log

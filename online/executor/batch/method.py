@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from online.rules import StepRules
 
-NEEDS_A_PLAN = {"plan", "list"}
-"""Policies that follow starts by id; a batch names no ids."""
-
 NEVER_S = 1e18
 """Seconds that nobody waits."""
 
@@ -68,10 +65,9 @@ def read_method(
     ValueError
         If there is no such name, or an option does not fit.
     """
-    import online.policies  # noqa: F401  registers them
-
     named = parse_named(text)
-    if named.name in POLICIES and named.name not in NEEDS_A_PLAN:
+    policy = POLICIES.get(named.name)
+    if policy is not None and not policy.needs_plan:  # a batch names no ids
         own = dict(named.options)
         if backfill is not None:
             own["backfill"] = backfill
@@ -81,10 +77,10 @@ def read_method(
         return Method({"policy": named.name, **own})
     load_plugins()
     if named.name not in METHODS:
-        policies = ", ".join(sorted(set(POLICIES) - NEEDS_A_PLAN))
+        policies = sorted(n for n, kind in POLICIES.items() if not kind.needs_plan)
         raise ValueError(
-            f"unknown method {named.name!r}; choose a policy ({policies}) or an "
-            f"offline method ({', '.join(sorted(METHODS))})."
+            f"unknown method {named.name!r}; choose a policy ({', '.join(policies)}) "
+            f"or an offline method ({', '.join(sorted(METHODS))})."
         )
     if named.options:
         raise ValueError(f"{text!r}: an offline method takes no options here.")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import sortedf
 from online.executor.execution import chart, run_course
 from online.executor.vllm_engine import VllmEngine, VllmSettings
-from online.policies.listed import fitting_head
-from online.policies.queue import RankedQueue
+from online.policies.parts.listed import fitting_head
+from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
 from online.requests import RequestView
 from online.rules import StepRules

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from online import step_kernels as k
 from online.driver import drive
-from online.policy import Policy, make_policy
+from online.policy import POLICIES, make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from online.step_time import UNIT_STEPS, StepTime
@@ -19,7 +19,7 @@ from tests.strategies import instances
 if TYPE_CHECKING:
     from online.rules import StepRules
     from online.run_log import RunLog
-    from online.state import Decision, State
+    from online.state import Decision, Policy, State
     from online.step_engine import StepRecord
     from sortedf import Instance
 
@@ -48,14 +48,11 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 
 POLICY_OPTIONS = [
     (name, options)
-    for name in (
-        "distboost", "fcfs", "hrrn", "las", "mc-sf", "mlfq", "pars", "sorted-f-amin",
-        "sorted-f-online", "srpt", "svf", "svf-1bit", "svf-aged", "svf-blind",
-        "svf-boost", "total-size",
-        "uniboost", "uniboost-base",
-    )
+    for name, kind in sorted(POLICIES.items())
+    if not kind.needs_plan  # tested with the schedules that they follow
     for options in [{}, *OPTIONS.get(name, [])]
-]  # fmt: skip
+]
+"""Every policy that is registered, as it is and with the options above."""
 
 
 @dataclass

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.policy import POLICIES
 from online.rules import StepRules
 from sortedf import Instance
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
@@ -15,12 +14,6 @@ from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
 pytestmark = pytest.mark.kernel
 
 every_policy = pytest.mark.parametrize(("name", "options"), POLICY_OPTIONS)
-
-
-def test_every_registered_policy_is_tested():
-    """A policy that nobody listed is not forgotten."""
-    followers = {"list", "plan"}  # need an offline schedule; tested elsewhere
-    assert {name for name, _ in POLICY_OPTIONS} >= POLICIES.keys() - followers
 
 
 @every_policy

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from online import step_kernels as k
-from online.policies.look_ahead import LookAhead
+from online.policies.parts.look_ahead import LookAhead
 from online.requests import RequestTable
 from online.rules import StepRules
 from online.state import State

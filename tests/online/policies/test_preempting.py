@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online import step_kernels as k
-from online.policies import preempting_kernels
-from online.policies.preempting import FIRST, Preempting
+from online.policies.parts import preempting_kernels
+from online.policies.parts.preempting import FIRST, Preempting
 from online.rules import StepRules
 from tests.online.policies import naive_preempting as naive
 from tests.online.policies.states import World

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online.policies import ranks
-from online.policies.group_queue import GroupQueue
-from online.policies.lengths import Raised, Told
-from online.policies.moving_queue import MovingQueue
-from online.policies.queue import RankedQueue
+from online.policies.parts import ranks
+from online.policies.parts.group_queue import GroupQueue
+from online.policies.parts.lengths import Raised, Told
+from online.policies.parts.moving_queue import MovingQueue
+from online.policies.parts.ranked_queue import RankedQueue
 from online.rules import StepRules
 from sortedf.groups import Exact, quantile_greedy
 from sortedf.options import Options

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.policies.preempting import Preempting
+from online.policies.parts.preempting import Preempting
 from online.policy import make_policy
 from online.predictors import make_predictor
 from online.requests import RequestTable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.policies.responses import response_times
+from online.policies.parts.responses import response_times
 from online.policy import make_policy
 from online.rules import StepRules
 from sortedf import Instance

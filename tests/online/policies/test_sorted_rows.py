@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online.policies.sorted_rows import MANY, SortedRows
+from online.policies.parts.sorted_rows import MANY, SortedRows
 
 pytestmark = pytest.mark.kernel
 

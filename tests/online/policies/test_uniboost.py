@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.policies.boost import AdaptiveGamma, boost, tail_slope
-from online.policies.geometric import level, threshold
+from online.policies.parts.boost import AdaptiveGamma, boost, tail_slope
+from online.policies.parts.geometric import level, threshold
 from online.policies.uniboost import Boosted, FixedGamma
 from online.rules import StepRules
 from sortedf import Instance

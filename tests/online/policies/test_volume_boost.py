@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online import step_kernels as k
-from online.policies.answers import Answers
-from online.policies.expected_room import POINTS, ExpectedRoom
-from online.policies.volume_boost import CLOSE, BoostQueue
-from online.policies.work import engine_work_s
+from online.policies.parts.answers import Answers
+from online.policies.parts.boost_queue import CLOSE, BoostQueue
+from online.policies.parts.expected_room import POINTS, ExpectedRoom
+from online.policies.parts.work import engine_work_s
 from online.policy import make_policy
 from online.rules import StepRules
 from online.step_time import UNIT_STEPS, StepTime

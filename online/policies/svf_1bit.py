@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies import ranks
-from online.policies.listed import ListPolicy
-from online.policies.queue import RankedQueue
+from online.policies.parts import ranks
+from online.policies.parts.listed import ListPolicy
+from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
 
 if TYPE_CHECKING:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 FIRST_COME = math.inf
 """The `gamma` without any boost."""
 
+WINDOW = 1000
+"""Response times that an adaptive gamma is fitted to."""
+
 TINY = 1e-300
 """Work below which the boost stays as it is, so that it is finite."""
 
@@ -104,3 +107,8 @@ class AdaptiveGamma:
             return False
         self.value = slope
         return True
+
+
+def make_gamma(gamma: float | None, window: int) -> FixedGamma | AdaptiveGamma:
+    """Return a fixed gamma, or an adaptive one where none is given."""
+    return AdaptiveGamma(window) if gamma is None else FixedGamma(gamma)

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies import ranks
-from online.policies.answers import Answers
-from online.policies.boost import FIRST_COME, boost, checked_gamma
-from online.policies.expected_room import ExpectedRoom
-from online.policies.listed import ListPolicy, fitting_head
-from online.policies.queue import RankedQueue
-from online.policies.work import engine_work_s
-from online.policy import register_policy
+from online.policies.parts import ranks
+from online.policies.parts.boost import FIRST_COME, boost, checked_gamma
+from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.work import engine_work_s
 from online.rules import StepRules
-from online.state import NOTHING, Decision
 from online.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from online.policies.parts.answers import Answers
     from online.requests import RequestView
     from online.state import State
 
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 
 CLOSE = 1.25
 """Ratio of two values of gamma between which nothing is sorted anew."""
-
-LOOK_EVERY = 16
-"""Steps after which expected usage is looked at again if nothing happens."""
 
 
 class Backlog:
@@ -131,82 +124,3 @@ class BoostQueue:
         work_s = self._work_s(requests, ids)
         arrival_s: Floats = ranks.arrival(requests, ids)
         return arrival_s - boost(work_s, self.gamma)
-
-
-@register_policy("svf-boost", about="boost by volume and backlog", knows="a length")
-def svf_boost(
-    share: float = 0.5, gamma: float | None = None, backfill: int = 0
-) -> ListPolicy:
-    """Small volumes first, but only by as much as the queue is long.
-
-    Least `a - b_gamma(w)` first, with UniBoost's boost `b` and `w` the seconds for
-    which a request alone would keep the engine busy (its memory-time volume over the
-    cache, and its prompt). `1 / gamma`, the time by which small requests may pass
-    others, is `share` times the work of all that wait: first come, first served where
-    nothing waits, ever more by volume as memory gets scarce. Starts by look-ahead; with
-    right lengths nothing is ever preempted. A request of work `w` is passed only by
-    those that arrive within its own boost and theirs, so that none starves.
-
-    Parameters
-    ----------
-    share : float
-        Of the backlog.
-    gamma : float, optional
-        In 1/seconds; fixed instead.
-    backfill : int
-        How many requests that do not fit may be passed over.
-    """
-    return ListPolicy(BoostQueue(share, gamma), "look-ahead", backfill)
-
-
-class Blind:
-    """Starts the head of a queue as far as there will probably be room.
-
-    It looks again whenever something happens, and every so often if nothing does, as
-    the room that is expected changes with what the running requests have made.
-
-    Parameters
-    ----------
-    queue : BoostQueue
-    room : ExpectedRoom
-    """
-
-    def __init__(self, queue: BoostQueue, room: ExpectedRoom) -> None:
-        self._queue = queue
-        self._room = room
-        self._standing = NOTHING
-
-    def decide(self, state: State) -> Decision:
-        """Start the head of the queue."""
-        if state.quiet and self._standing.stands(state.step, state.now_s):
-            return self._standing
-        self._queue.update(state)
-        start = self._room.admit(state, fitting_head(state, self._queue))
-        if start:
-            self._standing = NOTHING
-            return Decision(start=start)
-        until = state.step + LOOK_EVERY if state.num_waiting else math.inf
-        self._standing = Decision(quiet_until=until)
-        return self._standing
-
-
-@register_policy("svf-blind", about="svf-boost by finished answers", knows="nothing")
-def svf_blind(
-    share: float = 0.5, gamma: float | None = None, margin: float = 1.0
-) -> Blind:
-    """As `svf-boost`, with nothing known of an answer but how long others were.
-
-    A request counts with its expected volume: its own prompt, and the mean and mean
-    square of the answers that have finished. It starts if the KV that is expected to be
-    in use in every coming step leaves room for it, by the histogram of these answers.
-    No model, nothing to train. Where the forecast fails the engine preempts.
-
-    Parameters
-    ----------
-    share, gamma
-        See `svf_boost`.
-    margin : float
-        Standard deviations of the expected usage that stay free.
-    """
-    answers = Answers()
-    return Blind(BoostQueue(share, gamma, answers), ExpectedRoom(answers, margin))

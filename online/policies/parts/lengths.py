@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from online.policies.by_id import grown, newcomers
+from online.policies.parts.by_id import grown, newcomers
 from online.requests import UNKNOWN
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies import ranks
-from online.policies.listed import Admission, ListPolicy
-from online.policies.queue import RankedQueue
-from online.policies.work import engine_work_s
+from online.policies.parts import ranks
+from online.policies.parts.listed import Admission, ListPolicy
+from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.work import engine_work_s
 from online.policy import register_policy
 from online.rules import StepRules
 from online.step_time import UNIT_STEPS, StepTime

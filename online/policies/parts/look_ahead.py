@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from online.policies.forecast_kernels import look_ahead
+from online.policies.parts.forecast_kernels import look_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies.sorted_rows import SortedRows
+from online.policies.parts.sorted_rows import SortedRows
 from sortedf.groups import Pool
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.policies.lengths import Lengths
+    from online.policies.parts.lengths import Lengths
     from online.state import State
     from sortedf.groups import Selector
 

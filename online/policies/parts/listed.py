@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from online.policies import ranks
-from online.policies.lengths import Lengths, Told
-from online.policies.look_ahead import LookAhead
-from online.policies.moving_queue import MovingQueue
-from online.policies.queue import RankedQueue
-from online.policy import register_policy
+from online.policies.parts.lengths import Lengths, Told
+from online.policies.parts.look_ahead import LookAhead
+from online.policies.parts.moving_queue import MovingQueue
+from online.policies.parts.ranked_queue import RankedQueue
 from online.state import NOTHING, UNTIL_EVENT, Decision
 
 if TYPE_CHECKING:
@@ -160,29 +158,6 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
         free, head = state.free_blocks, queue.head(min(most, 4 * len(head)))
 
 
-def _listed(rank: Any, admission: Admission, backfill: int) -> ListPolicy:
+def by_rank(rank: Any, admission: Admission, backfill: int) -> ListPolicy:
+    """Return a list policy by one of `ranks`."""
     return ListPolicy(RankedQueue(rank, rank), admission, backfill)
-
-
-@register_policy("fcfs", about="first come, first served", knows="nothing")
-def fcfs(admission: Admission = "engine", backfill: int = 0) -> ListPolicy:
-    """First come, first served: vLLM's default."""
-    return _listed(ranks.arrival, admission, backfill)
-
-
-@register_policy("mc-sf", about="shortest answer first", knows="a length")
-def mc_sf(admission: Admission = "look-ahead", backfill: int = 0) -> ListPolicy:
-    """Shortest answer first, admitted by look-ahead (arXiv 2502.07115)."""
-    return _listed(ranks.decode, admission, backfill)
-
-
-@register_policy("total-size", about="smallest s + o first", knows="a length")
-def total_size(admission: Admission = "look-ahead", backfill: int = 0) -> ListPolicy:
-    """Smallest prompt and answer together first."""
-    return _listed(ranks.total_size, admission, backfill)
-
-
-@register_policy("svf", about="smallest volume first", knows="a length")
-def svf(admission: Admission = "look-ahead", backfill: int = 0) -> ListPolicy:
-    """Smallest memory-time volume first (arXiv 2606.22327)."""
-    return _listed(ranks.volume, admission, backfill)

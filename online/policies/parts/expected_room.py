@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.policies.answers import Answers
+    from online.policies.parts.answers import Answers
     from online.state import State
 
     Ints = NDArray[np.int64]

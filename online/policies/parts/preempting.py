@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from online.policies.preempting_kernels import choose
-from online.policies.queue import RankedQueue
+from online.policies.parts.preempting_kernels import choose
+from online.policies.parts.ranked_queue import RankedQueue
 from online.state import NOTHING, Decision
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies.by_id import grown
-from online.policies.geometric import level, threshold
+from online.policies.parts.by_id import grown
+from online.policies.parts.geometric import level, threshold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.policies.progress import Progress
+    from online.policies.parts.progress import Progress
     from online.requests import RequestView
     from online.state import State
 

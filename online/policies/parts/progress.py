@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.policies.by_id import grown, newcomers
-from online.policies.geometric import level
+from online.policies.parts.by_id import grown, newcomers
+from online.policies.parts.geometric import level
 from online.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What policies are put together from: queues, ranks, scores and admission."""

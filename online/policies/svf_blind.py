@@ -1,0 +1,72 @@
+"""Smallest volume first where only finished answers are known."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from online.policies.parts.answers import Answers
+from online.policies.parts.boost_queue import BoostQueue
+from online.policies.parts.expected_room import ExpectedRoom
+from online.policies.parts.listed import fitting_head
+from online.policy import register_policy
+from online.state import NOTHING, Decision
+
+if TYPE_CHECKING:
+    from online.state import State
+
+LOOK_EVERY = 16
+"""Steps after which expected usage is looked at again if nothing happens."""
+
+
+class Blind:
+    """Starts the head of a queue as far as there will probably be room.
+
+    It looks again whenever something happens, and every so often if nothing does, as
+    the room that is expected changes with what the running requests have made.
+
+    Parameters
+    ----------
+    queue : BoostQueue
+    room : ExpectedRoom
+    """
+
+    def __init__(self, queue: BoostQueue, room: ExpectedRoom) -> None:
+        self._queue = queue
+        self._room = room
+        self._standing = NOTHING
+
+    def decide(self, state: State) -> Decision:
+        """Start the head of the queue."""
+        if state.quiet and self._standing.stands(state.step, state.now_s):
+            return self._standing
+        self._queue.update(state)
+        start = self._room.admit(state, fitting_head(state, self._queue))
+        if start:
+            self._standing = NOTHING
+            return Decision(start=start)
+        until = state.step + LOOK_EVERY if state.num_waiting else math.inf
+        self._standing = Decision(quiet_until=until)
+        return self._standing
+
+
+@register_policy("svf-blind", about="svf-boost by finished answers", knows="nothing")
+def svf_blind(
+    share: float = 0.5, gamma: float | None = None, margin: float = 1.0
+) -> Blind:
+    """As `svf-boost`, with nothing known of an answer but how long others were.
+
+    A request counts with its expected volume: its own prompt, and the mean and mean
+    square of the answers that have finished. It starts if the KV that is expected to be
+    in use in every coming step leaves room for it, by the histogram of these answers.
+    No model, nothing to train. Where the forecast fails the engine preempts.
+
+    Parameters
+    ----------
+    share, gamma
+        See `svf_boost`.
+    margin : float
+        Standard deviations of the expected usage that stay free.
+    """
+    answers = Answers()
+    return Blind(BoostQueue(share, gamma, answers), ExpectedRoom(answers, margin))
