@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.rules import StepRules
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.log_file import LogError, columns, read_rows
-from online.step_time import StepTime
+from sortedf.step_time import StepTime
 
 if TYPE_CHECKING:
     from os import PathLike

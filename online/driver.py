@@ -8,8 +8,8 @@ import numpy as np
 
 from online import step_kernels as k
 from online.run_log import LogBuilder, RunLog
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError, SortedfError
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

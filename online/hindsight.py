@@ -32,7 +32,7 @@ from sortedf.registry import lookup
 if TYPE_CHECKING:
     from online.rules import StepRules
     from online.run_log import RunLog
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
 
 @dataclass(frozen=True, slots=True)

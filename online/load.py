@@ -24,7 +24,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from online.rules import StepRules
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
     from sortedf.traces.trace import Trace
 
 

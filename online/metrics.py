@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from online.rules import StepRules
     from online.run_log import RunLog
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
     Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from online.invariants import check_log
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError
 from sortedf.instance import Instance
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from online.requests import RequestView
     from online.rules import StepRules
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
 
 class State(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from online import step_kernels as k
 from online.state import NOTHING, State
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from online.metrics import Metrics, measure
 from online.named import Named
 from online.prediction import make
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import MissingExtraError
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -47,3 +47,7 @@ class TooLargeError(SortedfError, ValueError):
 
 class MissingExtraError(SortedfError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""
+
+
+class PluginError(SortedfError, RuntimeError):
+    """What another package declares cannot be loaded; the message names both."""

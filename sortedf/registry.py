@@ -9,13 +9,19 @@ not there yet, or when a whole table is, so that they work without an import by 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
 
+from sortedf.errors import PluginError
+from sortedf.plugins import declared, load
+
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class Table(Mapping[str, T]):
@@ -111,11 +117,12 @@ def load_modules(package: str) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Import every package that registers itself, once."""
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    for plugin in entry_points(group="sortedf.plugins"):
-        plugin.load()
+    """Import every package that registers itself, once; log those that are broken."""
+    for plugin in declared("sortedf.plugins"):
+        try:
+            load(plugin, bool)  # the import is what registers
+        except PluginError as error:
+            logger.warning("%s", error)
 
 
 def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.common.data import CHAT, DOCUMENTS, trace
 from online.rules import StepRules
-from online.step_time_presets import PRESETS
+from sortedf.step_time import PRESETS
 from sortedf.traces import Trace
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from online.metrics import measure
 from online.prediction import length_classes
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS
+from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

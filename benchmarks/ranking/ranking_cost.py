@@ -13,7 +13,7 @@ from online.ranking.batches import padded, score_all
 from online.ranking.libraries import load, quiet_transformers, torch
 from online.ranking.network import Network, network_of, tokenizer_of
 from online.ranking.tokens import PromptTokens
-from online.step_time_presets import A100, COMPUTE_SHARE, PRESETS
+from sortedf.step_time.presets import A100, COMPUTE_SHARE, PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from online.executor.planning import plan_for
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine, StepRecord
-from online.step_time import UNIT_STEPS
 from sortedf.methods import METHODS
 from sortedf.registry import lookup
+from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from online import policy
 from online.named import check_options
 from online.predictors import make_predictor
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from online.predictors import Predictor

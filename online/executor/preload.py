@@ -21,7 +21,7 @@ from online.step_engine import StepEngine
 if TYPE_CHECKING:
     from online.rules import StepRules
     from online.state import Policy
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
 CROWD, LATER = 160, 40
 """Requests that come at once, more than policies treat one by one, and after them."""

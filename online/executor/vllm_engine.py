@@ -13,8 +13,8 @@ from online import step_kernels as k
 from online.executor.door import require_vllm
 from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf.errors import OversizeError, SortedfError
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from online.requests import RequestTable

@@ -37,7 +37,7 @@ from online.requests import UNKNOWN, RequestTable
 from online.rules import StepRules
 from online.state import NOTHING, Decision, State
 from online.step_engine import StepRecord
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from online.policies.parts.ranked_queue import RankedQueue
 from online.policies.parts.work import engine_work_s
 from online.policy import register_policy
 from online.rules import StepRules
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,1 +1,1 @@
-"""The command line; the only part that may import all three packages, lazily."""
+"""The command line: what all commands share, and those of the solver."""

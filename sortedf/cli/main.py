@@ -11,21 +11,8 @@ from typing import Any
 import typer
 
 from sortedf import __version__
-from sortedf.cli import (
-    bound,
-    calibrate,
-    check,
-    compare,
-    generate,
-    methods,
-    policies,
-    rank,
-    run,
-    run_batch,
-    simulate,
-    solve,
-)
-from sortedf.cli.progress import compiling_shown
+from sortedf.cli.commands import CommandGroup
+from sortedf.cli.progress import log_shown
 from sortedf.errors import SortedfError
 
 # The class of all usage errors, wherever this version of typer keeps it.
@@ -36,19 +23,13 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="sortedf",
+    cls=CommandGroup,
     help="Schedules for LLM serving under a KV-cache budget, with proven lower bounds.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (
-    solve, compare, bound, check, generate, simulate, run, run_batch, calibrate,
-    methods, policies,
-):  # fmt: skip
-    name = module.__name__.rpartition(".")[2].replace("_", "-")
-    app.command(name, help=module.HELP, epilog=module.EXAMPLE)(module.command)
-app.add_typer(rank.app, name="rank")
 
 
 @app.callback(invoke_without_command=True)
@@ -77,7 +58,7 @@ def exit_code(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     command = typer.main.get_command(app)
     try:
-        with compiling_shown():
+        with log_shown():
             code = command.main(arguments, prog_name="sortedf", standalone_mode=False)
         sys.stdout.flush()
     except UsageError as error:

@@ -29,6 +29,7 @@ from sortedf.errors import TraceError
 from sortedf.instance import Instance
 from sortedf.result import Result
 from sortedf.schedule_file import read_start
+from sortedf.step_time import step_time_of
 from sortedf.traces import Trace, read_trace
 
 
@@ -137,9 +138,7 @@ def step_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        from online.step_time_file import step_time_of
-
-    step_time = step_time_of(text)
+        step_time = step_time_of(text)
     if not step_time.is_constant:
         raise ValueError(
             f"--step-time {text}: its steps differ in length, but a schedule is made "

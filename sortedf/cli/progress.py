@@ -39,17 +39,19 @@ def shown(what: str) -> Iterator[_Lines | _Bar]:
 
 
 @contextmanager
-def compiling_shown() -> Iterator[None]:
-    """Let people see what the first run on a machine waits for."""
-    logger = logging.getLogger("sortedf.jit")
+def log_shown() -> Iterator[None]:
+    """Show what the first run on a machine waits for, and which plug-ins are broken."""
+    loggers = [logging.getLogger(f"sortedf.{name}") for name in ("jit", "registry")]
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("sortedf: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
 class _Lines:

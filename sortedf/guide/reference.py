@@ -15,15 +15,16 @@ import sortedf
 from online.arrivals import ARRIVALS
 from online.policy import POLICIES
 from online.prediction import ERRORS
-from online.step_time_presets import PRESETS
 from sortedf.bounds import BOUNDS
 from sortedf.methods import METHODS
 from sortedf.registry import load_plugins
+from sortedf.step_time import PRESETS
 
 MODULES = {
     "sortedf": (
         "sortedf.certificate", "sortedf.stop", "sortedf.plotting", "sortedf.registry",
         "sortedf.methods.table", "sortedf.options", "sortedf.groups.core",
+        "sortedf.step_time.model", "sortedf.step_time.files", "sortedf.cli.commands",
     ),
     "lp": (
         "lp.prices", "lp.dual", "lp.relaxation", "lp.growth", "lp.dff", "lp.branching",
@@ -33,9 +34,8 @@ MODULES = {
         "online.policy", "online.state", "online.rules", "online.requests",
         "online.simulator", "online.run_log", "online.metrics", "online.slo",
         "online.sweep", "online.named", "online.load", "online.arrivals",
-        "online.prediction", "online.step_time", "online.step_time_file",
-        "online.calibration", "online.plots", "online.log_file", "online.step_engine",
-        "online.driver", "online.policies.parts.ranked_queue",
+        "online.prediction", "online.calibration", "online.plots", "online.log_file",
+        "online.step_engine", "online.driver", "online.policies.parts.ranked_queue",
         "online.policies.parts.listed",
         "online.executor.execution", "online.executor.vllm_engine",
         "online.executor.hints", "online.executor.tiny_model",

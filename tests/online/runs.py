@@ -11,7 +11,7 @@ from online import step_kernels as k
 from online.driver import drive
 from online.requests import RequestTable
 from online.step_engine import StepEngine
-from online.step_time import StepTime
+from sortedf.step_time import StepTime
 from tests.online.strategies import Restless, rules_for
 from tests.strategies import instances
 

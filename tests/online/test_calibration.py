@@ -12,11 +12,11 @@ from online.calibration import StepSamples, calibrate, read_samples
 from online.log_file import LogError, write_log
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time_presets import PRESETS
 from sortedf.generator import generate
+from sortedf.step_time import PRESETS
 
 if TYPE_CHECKING:
-    from online.step_time import StepTime
+    from sortedf.step_time import StepTime
 
 
 def counts(num_steps: int = 500) -> np.ndarray:

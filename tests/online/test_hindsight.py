@@ -10,9 +10,9 @@ from online.hindsight import hindsight_bound
 from online.metrics import measure, ttlt_s
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf import Instance, bound
 from sortedf.generator import generate
+from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.runs import restless_runs
 from tests.online.strategies import rules_for
 from tests.strategies import instances

@@ -11,9 +11,8 @@ from online.arrivals import arrive
 from online.load import busy_s, offered_load, rate_of_load
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS
-from online.step_time_presets import PRESETS
 from sortedf.generator import generate
+from sortedf.step_time import PRESETS, UNIT_STEPS
 from sortedf.traces import Trace
 from tests.online.runs import STEP_TIMES
 from tests.online.strategies import rules_for

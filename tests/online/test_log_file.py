@@ -17,8 +17,8 @@ from online.log_file import (
 from online.metrics import measure
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS
 from sortedf.errors import OutputError
+from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 
 RULES = StepRules(12)

@@ -12,9 +12,9 @@ from online.alone import alone_s
 from online.arrivals import arrive
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS
 from sortedf import Instance
 from sortedf.generator import generate
+from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 from tests.online.runs import STEP_TIMES, restless_runs, tokens_of
 from tests.online.strategies import Restless, rules_for

@@ -13,10 +13,9 @@ from online.policy import POLICIES, make_policy
 from online.rules import StepRules
 from online.simulator import simulate
 from online.state import NOTHING
-from online.step_time import StepTime
-from online.step_time_presets import PRESETS
 from sortedf import Instance, OversizeError
 from sortedf.generator import generate
+from sortedf.step_time import PRESETS, StepTime
 from sortedf.traces import Trace
 
 RULES = StepRules(4096, block_size=16, max_num_seqs=64, max_batched_tokens=512)

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.common.data import MissingDataError
 from benchmarks.common.online_runs import vllm_rules
-from online.step_time_presets import BYTES, LLAMA_2_7B, LLAMA_3_8B, PRESETS
+from sortedf.step_time.presets import BYTES, LLAMA_2_7B, LLAMA_3_8B, PRESETS
 from sortedf.traces import Trace
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.rules import StepRules
-    from online.step_time import StepTime
-    from online.step_time_presets import ModelSize
+    from sortedf.step_time import StepTime
+    from sortedf.step_time.presets import ModelSize
 
     Ints = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from online.policies.parts.boost import FIRST_COME, boost, checked_gamma
 from online.policies.parts.ranked_queue import RankedQueue
 from online.policies.parts.work import engine_work_s
 from online.rules import StepRules
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

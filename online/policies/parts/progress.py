@@ -8,7 +8,7 @@ import numpy as np
 
 from online.policies.parts.by_id import grown, newcomers
 from online.policies.parts.geometric import level
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

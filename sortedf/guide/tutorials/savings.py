@@ -14,9 +14,9 @@ from online.named import parse_many
 from online.plots import plot_cdfs
 from online.rules import StepRules
 from online.slo import tightest_limit_s
-from online.step_time_file import step_time_of
 from online.sweep import Setting, grid, sweep
 from sortedf.plotting import save
+from sortedf.step_time import step_time_of
 
 # The engine to be: its KV cache and the limits of its steps, as vLLM prints them when
 # it starts, and how long its steps take. The preset is computed from data sheets;

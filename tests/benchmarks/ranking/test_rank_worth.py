@@ -15,7 +15,7 @@ from benchmarks.ranking.parts.rank_worth_traces import CHAT_ENGINE, WORKLOADS, l
 from benchmarks.ranking.parts.rank_worth_trained_page import expected_gain
 from benchmarks.ranking.rank_worth_trained import NOISE, SCORES, curves
 from online.rules import StepRules
-from online.step_time import StepTime
+from sortedf.step_time import StepTime
 
 DATA = Path(DEFAULT_DATA)
 needs_data = pytest.mark.skipif(

@@ -13,7 +13,7 @@ from online.executor.door import installed_version
 from online.executor.preload import preload
 from online.policy import make_policy
 from online.rules import StepRules
-from online.step_time import UNIT_STEPS
+from sortedf.step_time import UNIT_STEPS
 
 RUN = """
 import json, os, sys

@@ -12,7 +12,7 @@ from online.driver import drive
 from online.policy import POLICIES, make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine
-from online.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.strategies import rules_for
 from tests.strategies import instances
 

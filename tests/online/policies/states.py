@@ -10,7 +10,7 @@ from online import step_kernels as k
 from online.requests import RequestTable
 from online.rules import StepRules
 from online.state import State
-from online.step_time import UNIT_STEPS
+from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

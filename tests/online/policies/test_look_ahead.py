@@ -12,8 +12,8 @@ from online.policies.parts.look_ahead import LookAhead
 from online.requests import RequestTable
 from online.rules import StepRules
 from online.state import State
-from online.step_time import UNIT_STEPS
 from sortedf import Instance
+from sortedf.step_time import UNIT_STEPS
 from tests.online.policies.engine_runs import cases, run
 
 pytestmark = pytest.mark.kernel

@@ -17,8 +17,8 @@ from online.requests import RequestTable
 from online.rules import StepRules
 from online.state import NOTHING, Decision
 from online.step_engine import StepEngine
-from online.step_time import StepTime
 from sortedf import Instance
+from sortedf.step_time import StepTime
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases
 
 pytestmark = pytest.mark.kernel

@@ -17,8 +17,8 @@ from online.policies.parts.expected_room import POINTS, ExpectedRoom
 from online.policies.parts.work import engine_work_s
 from online.policy import make_policy
 from online.rules import StepRules
-from online.step_time import UNIT_STEPS, StepTime
 from sortedf import Instance
+from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.policies.engine_runs import cases, run
 from tests.online.policies.states import World
 from tests.online.policies.test_queues import comings_and_goings, play

@@ -1,4 +1,4 @@
-"""One tiny encoder and one trained ranker for all tests here."""
+"""One tiny encoder and one trained ranker for the tests of ranking and commands."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ class Simulation:
         from online.named import Named, parse_named
         from online.rules import StepRules
         from online.score_file import read_scores
-        from online.step_time_file import step_time_of
         from online.sweep import Setting
+        from sortedf.step_time import step_time_of
 
         budget = parse_kv_budget(self.kv_budget)
         step_time = step_time_of(self.step_time)

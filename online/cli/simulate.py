@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from online.cli.simulation import Simulation
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.options import PlotOption
 from sortedf.cli.output import JsonOption, percent, print_json, print_table
 from sortedf.cli.problem import takes_problem
 from sortedf.cli.progress import progress
-from sortedf.cli.simulation import Simulation
 from sortedf.plotting import plot_format, save
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _suitable(outcomes: list[Outcome]) -> str:
 
 
 def _unit(setting: Setting) -> str:
-    from online.step_time import UNIT_STEPS
+    from sortedf.step_time import UNIT_STEPS
 
     return "steps" if setting.step_time == UNIT_STEPS else "s"
 

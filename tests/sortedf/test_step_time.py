@@ -8,9 +8,14 @@ import pytest
 
 from online.rules import StepRules
 from online.simulator import simulate
-from online.step_time import UNIT_STEPS, StepTime
-from online.step_time_file import StepTimeError, step_time_of, write_step_time
-from online.step_time_presets import PRESETS
+from sortedf.step_time import (
+    PRESETS,
+    UNIT_STEPS,
+    StepTime,
+    StepTimeError,
+    step_time_of,
+    write_step_time,
+)
 from sortedf.traces import Trace
 
 

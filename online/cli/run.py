@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from online.cli.live import live_view
 from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
-from sortedf.cli.live import live_view
 from sortedf.cli.options import (
     BackfillOption,
     BacklogOption,

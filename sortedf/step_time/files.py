@@ -7,11 +7,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from online.step_time import StepTime
-from online.step_time_presets import PRESETS
 from sortedf.atomic import atomic_path
 from sortedf.errors import SortedfError
 from sortedf.json_file import read_json
+from sortedf.step_time.model import StepTime
+from sortedf.step_time.presets import PRESETS
 
 if TYPE_CHECKING:
     from os import PathLike

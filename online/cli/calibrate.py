@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Fit, write and print."""
     from online.calibration import calibrate, read_samples
-    from online.step_time_file import write_step_time
+    from sortedf.step_time import write_step_time
 
     refuse_unwritable(output, inputs=[log])
     found = calibrate(read_samples(log))

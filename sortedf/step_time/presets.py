@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from online.step_time import StepTime
+from sortedf.step_time.model import StepTime
 
 BYTES = 2
 """Of a weight or a KV entry in 16 bits."""

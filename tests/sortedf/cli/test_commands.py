@@ -1,0 +1,150 @@
+"""Commands of other packages: one file and one line of metadata."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HELLO = """
+import typer
+
+HELP = "Greet a trace."
+EXAMPLE = "Example: sortedf hello trace.csv --times 2"
+
+
+def command(trace: str, times: int = 1) -> None:
+    print(f"hello {trace} " * times)
+"""
+
+GROUP = '''
+import typer
+
+app = typer.Typer(help="Greet in several ways.")
+
+
+@app.command()
+def loudly(name: str) -> None:
+    """Greet loudly."""
+    print(name.upper())
+
+
+@app.command()
+def softly(name: str) -> None:
+    """Greet softly."""
+    raise ValueError(f"{name} is asleep.")
+'''
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Install a package with some modules and entry points; give what runs sortedf."""
+
+    def install(name, *, group="sortedf.commands", modules=(), **entry_points):
+        for module, text in dict(modules).items():
+            (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        (folder / "METADATA").write_text(head, encoding="utf-8")
+        lines = [f"{key} = {value}" for key, value in entry_points.items()]
+        text = "\n".join([f"[{group}]", *lines, ""])
+        (folder / "entry_points.txt").write_text(text, encoding="utf-8")
+
+    def sortedf(*arguments):
+        command = [sys.executable, "-m", "sortedf", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "120"}
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
+
+    sortedf.install = install
+    return sortedf
+
+
+def test_a_command_of_another_package(package):
+    """It is in the help, has a help with its example, runs and refuses."""
+    package.install("greeter", modules={"greeter": HELLO}, hello="greeter")
+    listed = package("--help").stdout
+    for word in ("hello", "Greet a trace.", "solve", "simulate", "rank"):
+        assert word in listed
+    done = package("hello", "t.csv", "--times", "2")
+    assert (done.returncode, done.stdout.split()) == (0, ["hello", "t.csv"] * 2)
+    assert "Example: sortedf hello trace.csv" in package("hello", "-h").stdout
+    wrong = package("hello", "t.csv", "--times", "x")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("sortedf: error: ")
+    assert "Did you mean 'hello'" in package("helo").stderr
+
+
+def test_several_commands_under_one_name(package):
+    """As `rank` has them, with their errors in one line."""
+    package.install("greeter", modules={"greeter": GROUP}, greet="greeter")
+    assert package("greet", "loudly", "ann").stdout == "ANN\n"
+    asleep = package("greet", "softly", "ann")
+    assert (asleep.returncode, asleep.stderr) == (
+        2,
+        "sortedf: error: ann is asleep.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("modules", "value", "words"),
+    [
+        ({}, "gone", "ModuleNotFoundError: No module named 'gone'"),
+        ({"odd": "1 / 0\n"}, "odd", "ZeroDivisionError: division by zero"),
+        ({"odd": "def (\n"}, "odd", "SyntaxError"),
+        ({"odd": "import sys; sys.exit(3)\n"}, "odd", "SystemExit: 3"),
+        ({"odd": "HELP = 'x'\n"}, "odd", "AttributeError: module 'odd' has no"),
+    ],
+)
+def test_a_broken_command_ends_no_other(package, modules, value, words):
+    """One line that names the package, whatever is wrong with it."""
+    package.install("greeter", modules=modules, hello=value)
+    broken = package("hello", "--times", "2")
+    assert broken.returncode == 1
+    assert broken.stdout == ""
+    assert broken.stderr.count("\n") == 1
+    assert words in broken.stderr
+    assert "'hello' of the package greeter cannot be loaded" in broken.stderr
+    listed = package("--help")
+    assert listed.returncode == 0
+    assert "Broken: 'hello' of the package greeter" in listed.stdout
+    assert package("generate", "--help").returncode == 0
+
+
+def test_a_name_that_two_packages_declare(package):
+    """Neither is called, since nothing says which is meant; the others work."""
+    package.install("greeter", modules={"greeter": HELLO}, generate="greeter")
+    done = package("generate", "mix", "--n", "3")
+    assert done.returncode == 1
+    assert "declared by several packages: greeter, sortedf." in done.stderr
+    assert package("solve", "--help").returncode == 0
+
+
+def test_a_broken_plugin_is_named_and_ends_nothing(package):
+    """One that would register methods: the methods that are there are listed."""
+    package.install("shelf", group="sortedf.plugins", shelf="gone")
+    done = package("methods", "--json")
+    assert done.returncode == 0
+    assert done.stdout.startswith('{"rows": ')
+    assert done.stderr.count("\n") == 1
+    assert "sortedf: 'shelf' of the package shelf cannot be loaded" in done.stderr
+
+
+def test_the_version_and_other_commands_load_nothing_heavy():
+    """Neither the compiler of the kernels nor any command's module."""
+    code = (
+        "import sys\n"
+        "from sortedf.cli.main import exit_code\n"
+        "exit_code(['--version'])\n"
+        "heavy = {'numba', 'numpy', 'scipy', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "print([m for m in sys.modules if m.startswith(('lp', 'online'))])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[1:] == ["[]", "[]"]
