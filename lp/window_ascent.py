@@ -51,7 +51,7 @@ TOLERANCE = 1e-7
 """The climb ends when a step lifts the value by less than this, relatively."""
 
 
-class Problem(NamedTuple):
+class WindowProblem(NamedTuple):
     """Requests with windows, the budget and the temperature, for the kernels."""
 
     prefill: Ints
@@ -90,7 +90,7 @@ def climb_windows(
     """
     better = price.astype(np.float64)
     mean, variance = np.empty((2, instance.num_requests))
-    problem = Problem(
+    problem = WindowProblem(
         instance.prefill,
         instance.decode,
         windows.first,
@@ -104,7 +104,7 @@ def climb_windows(
 
 @kernel
 def soft_minima(
-    problem: Problem, price: Floats, held: Floats, mean: Floats, variance: Floats
+    problem: WindowProblem, price: Floats, held: Floats, mean: Floats, variance: Floats
 ) -> float:
     """Sum of soft minima of `t + o + price` over the windows; see `lp.smoothing`.
 
@@ -171,7 +171,7 @@ def soft_minima(
 
 @kernel
 def _value(
-    problem: Problem, price: Floats, slope: Floats, mean: Floats, variance: Floats
+    problem: WindowProblem, price: Floats, slope: Floats, mean: Floats, variance: Floats
 ) -> float:
     """Smoothed dual function; fills `slope` with its gradient (modified in place)."""
     value = soft_minima(problem, price, slope, mean, variance)
@@ -206,7 +206,7 @@ def _move(price: Floats, length: float, direction: Floats, moved: Floats) -> Non
 
 @kernel
 def _climb(
-    problem: Problem,
+    problem: WindowProblem,
     price: Floats,
     iterations: int,
     enough: float,
@@ -306,7 +306,7 @@ def _free(price: Floats, slope: Floats, wanted: Floats, direction: Floats) -> No
 
 @kernel
 def _line_search(
-    problem: Problem,
+    problem: WindowProblem,
     price: Floats,
     value: float,
     slope: Floats,

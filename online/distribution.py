@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class DistributionSummary:
     """What is reported of a distribution."""
 
     mean: float
@@ -73,9 +73,9 @@ class Distribution:
         at_most = padded[np.searchsorted(self.value, limit, side="right")]
         return np.asarray(at_most / max(self.num_observations, 1))
 
-    def summary(self) -> Summary | None:
+    def summary(self) -> DistributionSummary | None:
         """Mean, quantiles and maximum; None if nothing was observed."""
         if not self.num_observations:
             return None
         quantiles = (self.quantile(share) for share in (0.5, 0.9, 0.95, 0.99, 1.0))
-        return Summary(self.mean, *quantiles)
+        return DistributionSummary(self.mean, *quantiles)

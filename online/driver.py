@@ -48,7 +48,7 @@ def drive(
         If the policy holds everything back for ever.
     """
     table = engine.table
-    n = table.num_places
+    n = table.num_ids
     arrival_s = table.arrival_s[:n]
     coming = np.argsort(arrival_s, kind="stable").tolist()
     when = arrival_s[coming].tolist()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.alone import alone_s
-from online.distribution import Distribution, Summary
+from online.distribution import Distribution, DistributionSummary
 from online.hindsight import hindsight_bound
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Metrics:
     steps : int
     mean_latency, total_latency, makespan : float
         Of TTLT; and the time of the last token, from the first arrival.
-    ttft, tbt, tpot, ttlt, normalised_latency, slowdown : Summary, optional
+    ttft, tbt, tpot, ttlt, normalised_latency, slowdown : DistributionSummary, optional
         None where there was nothing to observe.
     throughput, requests_per_s : float
         Tokens of answers, and requests done, over the makespan.
@@ -131,12 +131,12 @@ class Metrics:
     mean_latency: float
     total_latency: float
     makespan: float
-    ttft: Summary | None
-    tbt: Summary | None
-    tpot: Summary | None
-    ttlt: Summary | None
-    normalised_latency: Summary | None
-    slowdown: Summary | None
+    ttft: DistributionSummary | None
+    tbt: DistributionSummary | None
+    tpot: DistributionSummary | None
+    ttlt: DistributionSummary | None
+    normalised_latency: DistributionSummary | None
+    slowdown: DistributionSummary | None
     throughput: float
     requests_per_s: float
     fairness: float

@@ -44,7 +44,7 @@ class RequestTable:
         self.ints: Ints = np.zeros((k.NUM_FIELDS, capacity), dtype=np.int64)
         self.arrival_s: Floats = np.zeros(capacity)
         self.score: Floats = np.full(capacity, np.nan)
-        self.num_places = 0
+        self.num_ids = 0
         self._vacant: list[int] = []
         self._view: RequestView | None = None
         self._fields = _fields_of(self)
@@ -100,7 +100,7 @@ class RequestTable:
         table.arrival_s[:n] = arrival_s
         if score is not None:
             table.score[:n] = score
-        table.num_places = n
+        table.num_ids = n
         return table
 
     def add(
@@ -115,8 +115,8 @@ class RequestTable:
         if self._vacant:
             i = self._vacant.pop()
         else:
-            i = self.num_places
-            self.num_places += 1
+            i = self.num_ids
+            self.num_ids += 1
             if i == self.ints.shape[1]:
                 self._grow()
         ints = (prefill, decode, max(predicted, 1), 0, 0, 0, 0, 0, -1)
@@ -128,7 +128,7 @@ class RequestTable:
         """Forget a request; its id is free for another one."""
         self._vacant.append(i)
 
-    def tell(self, i: int, predicted: int | None, score: float | None) -> bool:
+    def update_hint(self, i: int, predicted: int | None, score: float | None) -> bool:
         """Enter what has become known of a request; return whether that is new."""
         new = False
         if predicted is not None and self.ints[k.PREDICTED, i] != max(predicted, 1):
@@ -175,7 +175,7 @@ class RequestView:
     ----------
     prefill, predicted : int64 arrays
         Prompt length, and the answer length that was told or guessed.
-    computed, made, preemptions : int64 arrays
+    computed, output_tokens, preemptions : int64 arrays
         Tokens whose KV is there, tokens of the answer so far, times preempted.
     arrival_s, score : float64 arrays
         Arrival in seconds, learned rank.
@@ -186,8 +186,8 @@ class RequestView:
     """
 
     __slots__ = (
-        "arrival_s", "computed", "each", "ints", "made", "predicted", "preemptions",
-        "prefill", "score",
+        "arrival_s", "computed", "each", "ints", "output_tokens", "predicted",
+        "preemptions", "prefill", "score",
     )  # fmt: skip
 
     def __init__(self, table: RequestTable) -> None:
@@ -195,7 +195,7 @@ class RequestView:
         self.prefill = self.ints[k.PREFILL]
         self.predicted = self.ints[k.PREDICTED]
         self.computed = self.ints[k.COMPUTED]
-        self.made = self.ints[k.MADE]
+        self.output_tokens = self.ints[k.OUTPUT_TOKENS]
         self.preemptions = self.ints[k.PREEMPTIONS]
         self.arrival_s = _read_only(table.arrival_s)
         self.score = _read_only(table.score)
@@ -207,12 +207,13 @@ class EachRequest:
 
     Attributes
     ----------
-    prefill, predicted, computed, made, preemptions : memoryviews of int
+    prefill, predicted, computed, output_tokens, preemptions : memoryviews of int
     arrival_s, score : memoryviews of float
     """
 
     __slots__ = (
-        "arrival_s", "computed", "made", "predicted", "preemptions", "prefill", "score",
+        "arrival_s", "computed", "output_tokens", "predicted", "preemptions", "prefill",
+        "score",
     )  # fmt: skip
 
     def __init__(self, view: RequestView) -> None:
@@ -220,7 +221,7 @@ class EachRequest:
         self.prefill: memoryview[int] = memoryview(fields.prefill)
         self.predicted: memoryview[int] = memoryview(fields.predicted)
         self.computed: memoryview[int] = memoryview(fields.computed)
-        self.made: memoryview[int] = memoryview(fields.made)
+        self.output_tokens: memoryview[int] = memoryview(fields.output_tokens)
         self.preemptions: memoryview[int] = memoryview(fields.preemptions)
         self.arrival_s: memoryview[float] = memoryview(fields.arrival_s)
         self.score: memoryview[float] = memoryview(fields.score)

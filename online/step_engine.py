@@ -177,12 +177,12 @@ class StepEngine:
             self._quiet = False
             self._ended.append(i)
 
-    def tell(
+    def update_hint(
         self, i: int, *, predicted: int | None = None, score: float | None = None
     ) -> None:
         """Say what has become known of request `i` since it came."""
         is_here = i in self._waiting or i in self._now_running()
-        if self.table.tell(i, predicted, score) and is_here:
+        if self.table.update_hint(i, predicted, score) and is_here:
             self._changed.append(i)
 
     def step(self, now_s: float) -> StepRecord:
@@ -205,7 +205,7 @@ class StepEngine:
         started = decision.start[: out[k.STARTED]]
         self._move(started, preempted[: out[k.PREEMPTED]].tolist())
         if self.predictor is not None and done:
-            self.predictor.observe(self.table.ints[k.MADE, done].tolist())
+            self.predictor.observe(self.table.ints[k.OUTPUT_TOKENS, done].tolist())
         self._quiet = not (
             out[k.STARTED] or out[k.FINISHED] or out[k.PREEMPTED] or decision.evict
         ) and (out[k.DECODE_TOKENS] == before)
@@ -288,7 +288,7 @@ class StepEngine:
         if self.predictor is None:
             return
         ints, rules = self.table.ints, self.rules
-        made = int(ints[k.MADE, i])
+        made = int(ints[k.OUTPUT_TOKENS, i])
         predicted = self.predictor.predict(made)
         if predicted is None:
             return
@@ -333,6 +333,6 @@ class StepEngine:
         self._left.extend(started)
         for i in stopped:
             self._waiting[i] = None
-            if self.table.ints[k.MADE, i] >= self.table.ints[k.PREDICTED, i]:
+            if self.table.ints[k.OUTPUT_TOKENS, i] >= self.table.ints[k.PREDICTED, i]:
                 self._predict(i)
         self._joined.extend(stopped)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 # Rows of the request table.
-PREFILL, DECODE, PREDICTED, COMPUTED, MADE, BLOCKS = 0, 1, 2, 3, 4, 5
+PREFILL, DECODE, PREDICTED, COMPUTED, OUTPUT_TOKENS, BLOCKS = 0, 1, 2, 3, 4, 5
 PREEMPTIONS, RECOMPUTED, LAST_TOKEN, NUM_FIELDS = 6, 7, 8, 9
 
 # Entries of the array of rules.
@@ -50,7 +50,7 @@ def release(table: Ints, i: int, restart: int) -> int:
     table[COMPUTED, i] = 0
     table[PREEMPTIONS, i] += 1
     if restart:
-        table[MADE, i] = 0
+        table[OUTPUT_TOKENS, i] = 0
     return int(freed)
 
 
@@ -67,7 +67,9 @@ def _schedule_running(
     k = 0
     while k < out[RUNNING] and budget > 0:
         i = running[k]
-        new = min(table[PREFILL, i] + table[MADE, i] - table[COMPUTED, i], budget)
+        new = min(
+            table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i], budget
+        )
         slots = table[COMPUTED, i] + new + rules[EXTRA]
         need = _blocks(slots, rules[BLOCK_SIZE]) - table[BLOCKS, i]
         while need > out[FREE]:
@@ -99,7 +101,7 @@ def _admit(
     for i in offered:
         if budget <= 0 or out[RUNNING] >= rules[MAX_SEQS]:
             break
-        tokens = table[PREFILL, i] + table[MADE, i]
+        tokens = table[PREFILL, i] + table[OUTPUT_TOKENS, i]
         if tokens > budget and not rules[CHUNKED]:
             break
         new = min(tokens, budget)
@@ -127,11 +129,11 @@ def advance(
     """Give the first `count` of the served requests their tokens; count in `out`."""
     for k in range(count):
         i = served[k]
-        left = table[PREFILL, i] + table[MADE, i] - table[COMPUTED, i]
+        left = table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i]
         out[PREFILL_TOKENS if left > 1 else DECODE_TOKENS] += tokens[k]
         table[COMPUTED, i] += tokens[k]
         if tokens[k] == left:
-            table[MADE, i] += 1
+            table[OUTPUT_TOKENS, i] += 1
             out[MADE_TOKENS] += 1
             if table[LAST_TOKEN, i] != step - 1:
                 resumed[out[RESUMED]] = i
@@ -154,7 +156,7 @@ def catch_up(
         for k in range(count):
             i = served[k]
             table[COMPUTED, i] += steps
-            table[MADE, i] += steps
+            table[OUTPUT_TOKENS, i] += steps
             table[LAST_TOKEN, i] = last
     if num_gone == 0:
         return count
@@ -178,7 +180,7 @@ def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
     for k in range(out[RUNNING]):
         i = running[k]
         out[KV_TOKENS] += table[COMPUTED, i]
-        if table[MADE, i] == table[DECODE, i]:
+        if table[OUTPUT_TOKENS, i] == table[DECODE, i]:
             finished[out[FINISHED]] = i
             out[FINISHED] += 1
             out[FREE] += table[BLOCKS, i]

@@ -86,7 +86,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class RunOutcome:
     """A run with its figures."""
 
     run: Run
@@ -106,7 +106,7 @@ def grid(
     return [Run(policy, load, rate, seed) for load, seed, policy in every]
 
 
-def execute(setting: Setting, run: Run) -> Outcome:
+def execute(setting: Setting, run: Run) -> RunOutcome:
     """Simulate and measure one run."""
     trace = _arrivals(setting, run)
     predicted = _predicted(setting, run)
@@ -123,7 +123,7 @@ def execute(setting: Setting, run: Run) -> Outcome:
         drop_oversize=setting.drop_oversize,
     )
     metrics = measure(log, setting.rules, setting.step_time, bound=setting.bound)
-    return Outcome(run, metrics, log if setting.keep_logs else None)
+    return RunOutcome(run, metrics, log if setting.keep_logs else None)
 
 
 def sweep(
@@ -132,7 +132,7 @@ def sweep(
     *,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Execute many runs; the order of the outcomes is that of the runs.
 
     Parameters
@@ -161,7 +161,7 @@ def sweep(
 
 def _executed(
     setting: Setting, runs: Sequence[Run], jobs: int | None
-) -> Iterator[Outcome]:
+) -> Iterator[RunOutcome]:
     if jobs is None:
         return (execute(setting, run) for run in runs)
     try:
@@ -172,7 +172,7 @@ def _executed(
         ) from error
     tasks = [delayed(execute)(setting, run) for run in runs]
     try:
-        done: Iterator[Outcome] = Parallel(jobs, return_as="generator")(tasks)
+        done: Iterator[RunOutcome] = Parallel(jobs, return_as="generator")(tasks)
     except ValueError:  # some backends hand over all results at the end only
         done = iter(Parallel(jobs)(tasks))
     return done

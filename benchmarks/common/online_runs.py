@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.common.registry import Row
-    from online.sweep import Outcome
+    from online.sweep import RunOutcome
 
 STEP_TIME = PRESETS["a100-llama-3-8b"]
 
@@ -73,7 +73,7 @@ def mixed(data: Path, n: int, long_share: float, seed: int = 1) -> Trace:
     return Trace(pairs[:, 0], pairs[:, 1], name=f"{1 - long_share:.0%} chat")
 
 
-def as_row(outcome: Outcome, **where: Any) -> Row:
+def as_row(outcome: RunOutcome, **where: Any) -> Row:
     """Turn a run's figures into a raw row."""
     run = outcome.run
     return {

@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.common.data import scaled_mix
 from benchmarks.common.registry import Spec, markdown_table
 from benchmarks.engine.parts.courses import engine_settings, execute, rules_of
-from online.executor.execution import chart
-from online.executor.stock import run_stock
+from online.executor.baseline import run_baseline
+from online.executor.execution import plan_run
 
 if TYPE_CHECKING:
     from benchmarks.common.registry import Row, Settings
@@ -37,7 +37,7 @@ def run(settings: Settings) -> list[Row]:
     engine = engine_settings("large", SCARCE_KV_BUDGET)
     for pair in range(1, settings.pick(PAIRS, 1) + 1):
         instance = scaled_mix(n, pair)
-        stock = run_stock(instance, engine)
+        stock = run_baseline(instance, engine)
         rows.append(
             {
                 "n": n,
@@ -51,9 +51,9 @@ def run(settings: Settings) -> list[Row]:
         )
         for mode, method in GAINS[: settings.pick(len(GAINS), 1)]:
             began = time.perf_counter()
-            course = chart(instance, rules_of(engine), method, mode=mode)
+            plan = plan_run(instance, rules_of(engine), method, mode=mode)
             planning_s = time.perf_counter() - began
-            execution, ran = execute(course, instance, engine)
+            execution, ran = execute(plan, instance, engine)
             log = execution.log
             ends = np.cumsum(ran.step_s)
             rows.append(

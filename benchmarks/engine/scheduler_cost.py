@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.common.registry import Spec, markdown_table
-from online.executor.options import VARIABLE
 from online.executor.prompts import random_prompt
+from online.executor.scheduler_options import VARIABLE
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.policy import make_policy
 

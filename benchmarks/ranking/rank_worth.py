@@ -29,7 +29,7 @@ from benchmarks.ranking.parts.rank_worth_traces import (
 from online.arrivals import arrive
 from online.load import rate_of_load
 from online.noisy_ranks import noisy_rank
-from online.ranking.calibration import calibrate
+from online.ranking.length_calibration import calibrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from benchmarks.ranking.parts.data import DATA_SETS, encoder, prompts
 from online.ranking.batches import padded, score_all
 from online.ranking.libraries import load, quiet_transformers, torch
 from online.ranking.network import Network, network_of, tokenizer_of
-from online.ranking.tokens import PromptTokens
+from online.ranking.prompt_tokens import PromptTokens
 from sortedf.step_time.presets import A100, COMPUTE_SHARE, PRESETS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sortedf.atomic import atomic_path, refuse_unwritable
-from sortedf.cli.options import SeedOption
+from sortedf.cli.common_options import SeedOption
 from sortedf.cli.output import JsonOption, note, print_json, print_table
 from sortedf.cli.progress import progress
 
@@ -115,10 +115,10 @@ def train(
     """Train a ranker; a run that was killed goes on when it is started again."""
     from online.ranking.evaluation import rival_tau_b
     from online.ranking.folder import refuse_folder
-    from online.ranking.reading import read_rows
+    from online.ranking.row_reading import read_rows
     from online.ranking.rows import prompts_of
-    from online.ranking.settings import TrainingSettings
     from online.ranking.training import train as train_ranker
+    from online.ranking.training_settings import TrainingSettings
 
     settings = TrainingSettings(
         encoder, loss, delta, margin, max_tokens, truncation, layers, frozen_layers,
@@ -170,7 +170,7 @@ def evaluate(
     from online.ranking.evaluation import evaluate as judge
     from online.ranking.evaluation import unseen
     from online.ranking.folder import seen_prompts
-    from online.ranking.reading import read_rows
+    from online.ranking.row_reading import read_rows
     from online.ranking.rows import prompts_of
 
     loaded = load_ranker(ranker, device)
@@ -225,7 +225,7 @@ def score(
 ) -> None:
     """Score prompts, in their order: the higher, the longer the answer."""
     from online.ranking import load_ranker
-    from online.ranking.reading import read_prompts
+    from online.ranking.row_reading import read_prompts
 
     if (data is None) == (not text):
         raise ValueError("give a file of prompts or --text, one of them.")

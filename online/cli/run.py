@@ -13,7 +13,7 @@ import typer
 from online.cli.live import live_view
 from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
-from sortedf.cli.options import (
+from sortedf.cli.common_options import (
     BackfillOption,
     BacklogOption,
     BlockSizeOption,
@@ -195,7 +195,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Plan, run, compare and print."""
-    from online.executor.execution import chart, run_course
+    from online.executor.execution import execute_plan, plan_run
 
     if plot is not None:
         plot_format(plot)
@@ -204,7 +204,7 @@ def command(
     instance, refused = run.read(rules)
     _tell_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
-    course = chart(instance, rules, name, mode=mode, **options)
+    plan = plan_run(instance, rules, name, mode=mode, **options)
     made: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
@@ -212,7 +212,7 @@ def command(
         return made[-1]
 
     with live_view(instance.num_requests, rules.num_blocks) as view:
-        execution = run_course(course, instance, make, watch=view.watch)
+        execution = execute_plan(plan, instance, make, watch=view.watch)
     step_s = getattr(made[0], "step_s", None)
     if output is not None:
         from online.log_file import write_log
@@ -269,7 +269,7 @@ def _tell_refused(trace: Path, refused: dict[int, str]) -> None:
 
 
 def _plot(execution: Execution, rules: StepRules, plot: Path, title: str) -> None:
-    from online.plots.planned import plot_planned
+    from online.plots.planned_usage import plot_planned
 
     save(plot_planned(execution.log, execution.predicted, rules, title=title), plot)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sortedf.cli.options import SeedOption, TimeLimitOption
+from sortedf.cli.common_options import SeedOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, note, print_json, print_table
 from sortedf.cli.problem import parse_kv_budget, takes_problem
 from sortedf.cli.progress import shown
@@ -20,9 +20,9 @@ from sortedf.cli.progress import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from online.executor.batch.job import Summary
-    from online.executor.batch.ranking import Ranking
-    from online.executor.batch.settings import EngineSettings
+    from online.executor.batch.engine_settings import EngineSettings
+    from online.executor.batch.job import BatchSummary
+    from online.executor.batch.ranked_requests import RankerUse
 
 HELP = "Answer an OpenAI batch file with vLLM, in solver order; resumable."
 EXAMPLE = (
@@ -70,7 +70,7 @@ class BatchEngine:
 
     def settings(self) -> EngineSettings:
         """Return the engine's settings."""
-        from online.executor.batch.settings import EngineSettings, read_arguments
+        from online.executor.batch.engine_settings import EngineSettings, read_arguments
 
         budget = None if self.kv_budget is None else parse_kv_budget(self.kv_budget)
         return EngineSettings(
@@ -135,8 +135,8 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Answer, or go on with answering, and print how many there are."""
+    from online.executor.batch.batch_method import read_method
     from online.executor.batch.job import BatchJob, run_job
-    from online.executor.batch.method import read_method
     from online.executor.batch.serving import serve
 
     chosen = read_method(
@@ -152,14 +152,14 @@ def command(
         _print(summary, method, output)
 
 
-def _ranking(ranker: Path | None, quantile: float, device: str) -> Ranking | None:
+def _ranking(ranker: Path | None, quantile: float, device: str) -> RankerUse | None:
     """Load the ranker, so that a wrong folder is refused before anything starts."""
     if ranker is None:
         return None
-    from online.executor.batch.ranking import Ranking
+    from online.executor.batch.ranked_requests import RankerUse
     from online.ranking import load_ranker
 
-    return Ranking(load_ranker(ranker, device), quantile)
+    return RankerUse(load_ranker(ranker, device), quantile)
 
 
 @contextmanager
@@ -183,13 +183,13 @@ def _progress() -> Iterator[Callable[[int, int, int], None]]:
         yield report
 
 
-def _content(summary: Summary, method: str, output: Path) -> dict[str, Any]:
+def _content(summary: BatchSummary, method: str, output: Path) -> dict[str, Any]:
     content = asdict(summary)
     del content["began"]
     return {**content, "method": method, "path": str(output)}
 
 
-def _print(summary: Summary, method: str, output: Path) -> None:
+def _print(summary: BatchSummary, method: str, output: Path) -> None:
     rows = [
         ("completed", f"{summary.completed:,} of {summary.requests:,} requests"),
         ("failed", f"{summary.failed:,}"),

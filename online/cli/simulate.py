@@ -10,7 +10,7 @@ import typer
 
 from online.cli.simulation import Simulation
 from sortedf.atomic import refuse_unwritable
-from sortedf.cli.options import PlotOption
+from sortedf.cli.common_options import PlotOption
 from sortedf.cli.output import JsonOption, percent, print_json, print_table
 from sortedf.cli.problem import takes_problem
 from sortedf.cli.progress import progress
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from online.named import Named
-    from online.sweep import Outcome, Run, Setting
+    from online.sweep import Run, RunOutcome, Setting
 
 HELP = "Simulate serving policies while requests arrive, by vLLM's rules."
 EXAMPLE = (
@@ -146,14 +146,14 @@ def _try_out(policies: list[Named], setting: Setting) -> None:
         make_policy(tried.name, max_wait_s=setting.max_wait_s, **tried.options)
 
 
-def _write_log(outcome: Outcome, path: Path) -> None:
+def _write_log(outcome: RunOutcome, path: Path) -> None:
     from online.log_file import write_log
 
     if outcome.log is not None:
         write_log(outcome.log, path)
 
 
-def _draw(kind: str, setting: Setting, outcomes: list[Outcome]) -> Figure:
+def _draw(kind: str, setting: Setting, outcomes: list[RunOutcome]) -> Figure:
     from online import plots
 
     if kind == "auto":
@@ -175,7 +175,7 @@ def _draw(kind: str, setting: Setting, outcomes: list[Outcome]) -> Figure:
     return draw(outcomes, **looks)
 
 
-def _suitable(outcomes: list[Outcome]) -> str:
+def _suitable(outcomes: list[RunOutcome]) -> str:
     if len({outcome.run.load for outcome in outcomes}) > 1:
         return "load"
     return "timeline" if len(outcomes) == 1 else "cdf"
@@ -195,7 +195,7 @@ def _title(setting: Setting) -> str:
     )
 
 
-def _as_json(setting: Setting, outcomes: list[Outcome]) -> dict[str, Any]:
+def _as_json(setting: Setting, outcomes: list[RunOutcome]) -> dict[str, Any]:
     return {
         "n": setting.trace.num_requests,
         "kv_budget": setting.rules.kv_budget,
@@ -218,7 +218,7 @@ def _run_as_dict(run: Run) -> dict[str, Any]:
     }
 
 
-def _print(setting: Setting, outcomes: list[Outcome]) -> None:
+def _print(setting: Setting, outcomes: list[RunOutcome]) -> None:
     groups: dict[tuple[float | None, str], list[dict[str, Any]]] = {}
     for outcome in outcomes:
         key = (outcome.run.load, str(outcome.run.policy))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sortedf.cli.options import (
+from sortedf.cli.common_options import (
     BlockSizeOption,
     DropOversizeOption,
     KvBudgetOption,

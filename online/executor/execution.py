@@ -68,7 +68,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class RunPlan:
     """How an engine is to run an instance: a fresh policy object for each run.
 
     Attributes
@@ -83,14 +83,14 @@ class Course:
     plan: Schedule | None = None
 
 
-def chart(
+def plan_run(
     instance: Instance,
     rules: StepRules,
     method: str = "auto",
     *,
     mode: Mode = "plan",
     **options: Any,
-) -> Course:
+) -> RunPlan:
     """Decide how an engine is to run an instance.
 
     Parameters
@@ -115,16 +115,16 @@ def chart(
     """
     if mode == "policy":
         make_policy(method, **options)  # refuse bad options before anything runs
-        return Course(lambda: make_policy(method, **options))
+        return RunPlan(lambda: make_policy(method, **options))
     lookup(METHODS, "method", method)
     if mode == "plan":
         plan = plan_for(instance, rules, method, **options)
         starts = plan.start
-        return Course(lambda: make_policy("plan", start_s=starts), plan)
+        return RunPlan(lambda: make_policy("plan", start_s=starts), plan)
     if mode == "list":
         backfill = options.get("backfill") or 0
         order = _order_of(instance, rules, method, **options)
-        return Course(lambda: make_policy("list", order=order, backfill=backfill))
+        return RunPlan(lambda: make_policy("list", order=order, backfill=backfill))
     raise ValueError(f"mode = {mode!r} but must be one of: {', '.join(MODES)}.")
 
 
@@ -137,8 +137,8 @@ def _order_of(
     return np.asarray(np.lexsort((np.arange(len(start)), start)))
 
 
-def run_course(
-    course: Course,
+def execute_plan(
+    plan: RunPlan,
     instance: Instance,
     engine: Callable[[RequestTable, Policy], Engine],
     *,
@@ -148,7 +148,7 @@ def run_course(
 
     Parameters
     ----------
-    course : Course
+    plan : RunPlan
     instance : Instance
     engine : callable
         Makes the engine for a table and a policy.
@@ -157,11 +157,11 @@ def run_course(
         the engine as `watcher(record, end_s)`.
     """
     table = RequestTable.of_instance(instance)
-    running = engine(table, course.make_policy())
+    running = engine(table, plan.make_policy())
     twin = StepEngine(
-        RequestTable.of_instance(instance), running.rules, course.make_policy()
+        RequestTable.of_instance(instance), running.rules, plan.make_policy()
     )
     predicted = drive(twin)
     watcher = None if watch is None else watch(predicted)
     log = drive(running, step_time=UNIT_STEPS, on_step=watcher)
-    return Execution(log, predicted, course.plan, running.rules)
+    return Execution(log, predicted, plan.plan, running.rules)

@@ -13,7 +13,7 @@ import numpy as np
 
 from online import step_kernels as k
 from online.driver import drive
-from online.executor.chooser import Chooser
+from online.executor.fallback_policy import FallbackPolicy
 from online.executor.running import Running
 from online.requests import RequestTable
 from online.step_engine import StepEngine
@@ -53,7 +53,7 @@ def preload(policy: Policy, rules: StepRules, step_time: StepTime) -> None:
     table = RequestTable.of_arrays(prefill, decode, arrival_s, score=draw.random(n))
     small = replace(rules, kv_budget=few * size)
     drive(
-        StepEngine(table, small, Chooser(policy), step_time),
+        StepEngine(table, small, FallbackPolicy(policy), step_time),
         step_time=step_time,
     )
     _preload_running(table)

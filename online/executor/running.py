@@ -88,7 +88,7 @@ class Running:
         That step is to be counted by `each_made_one`, for them as for the others.
         """
         each = self._table.view.each
-        prefill, made = each.prefill, each.made
+        prefill, made = each.prefill, each.output_tokens
         for i, done in zip(ids, computed, strict=True):
             if prefill[i] + made[i] != done:
                 return False

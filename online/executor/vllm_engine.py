@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from online import step_kernels as k
-from online.executor.door import require_vllm
 from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import require_vllm
 from sortedf.errors import OversizeError, SortedfError
 from sortedf.step_time import UNIT_STEPS, StepTime
 

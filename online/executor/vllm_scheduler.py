@@ -28,11 +28,11 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import RequestStatus
 
 from online import step_kernels as k
-from online.executor.chooser import Chooser
+from online.executor.fallback_policy import FallbackPolicy
 from online.executor.hints import Hints
-from online.executor.options import SchedulerOptions, scheduler_options
 from online.executor.preload import preload
 from online.executor.running import Running
+from online.executor.scheduler_options import SchedulerOptions, scheduler_options
 from online.requests import UNKNOWN, RequestTable
 from online.rules import StepRules
 from online.state import NOTHING, Decision, State
@@ -80,7 +80,7 @@ class OfferedQueue(RequestQueue):
         self.by_id: dict[int, Request] = {}
         self.joined: list[int] = []
         self.left: list[int] = []
-        self.aside: dict[int, Request] = {}
+        self.blocked: dict[int, Request] = {}
         self.skipped: dict[int, Request] = {}
         self._taken: list[Request] = []
         self._offered: deque[int] = deque()
@@ -100,11 +100,11 @@ class OfferedQueue(RequestQueue):
 
     def promote(self, is_ready: Callable[[Request], bool]) -> list[Request]:
         """Let those wait again that were set aside and are ready; return them."""
-        ready = [request for request in self.aside.values() if is_ready(request)]
+        ready = [request for request in self.blocked.values() if is_ready(request)]
         for request in ready:
-            del self.aside[request.sortedf_id]
+            del self.blocked[request.sortedf_id]
             self.add_request(request)
-        self.aside |= self.skipped
+        self.blocked |= self.skipped
         self.skipped = {}
         return ready
 
@@ -112,7 +112,7 @@ class OfferedQueue(RequestQueue):
         """Let a request wait."""
         i = request.sortedf_id
         if request.status in NOT_READY:
-            self.aside[i] = request
+            self.blocked[i] = request
             return
         self.by_id[i] = request
         self.joined.append(i)
@@ -141,7 +141,7 @@ class OfferedQueue(RequestQueue):
     def remove_request(self, request: Any) -> None:
         """Drop a request that was cancelled."""
         i = request.sortedf_id
-        self.aside.pop(i, None)
+        self.blocked.pop(i, None)
         self.skipped.pop(i, None)
         if self.by_id.pop(i, None) is not None:
             self.left.append(i)
@@ -155,10 +155,10 @@ class OfferedQueue(RequestQueue):
         return bool(self._offered)
 
     def __len__(self) -> int:
-        return len(self.by_id) + len(self.aside) + len(self.skipped)
+        return len(self.by_id) + len(self.blocked) + len(self.skipped)
 
     def __iter__(self) -> Iterator[Request]:
-        return chain(self.by_id.values(), self.aside.values(), self.skipped.values())
+        return chain(self.by_id.values(), self.blocked.values(), self.skipped.values())
 
 
 class _WithPolicy:
@@ -233,7 +233,7 @@ class _WithPolicy:
         self._pending: deque[StepRecord] = deque()
         self.table = table
         self._running = Running(table, self._room)
-        self._chooser = Chooser(policy)
+        self._policy = FallbackPolicy(policy)
         self.step_time = step_time
         self._clock = clock or (lambda: time.monotonic() - self._begin)
         self._id_of = id_of
@@ -265,7 +265,7 @@ class _WithPolicy:
         waiting = self.waiting
         if self._unscored:
             self._take_scores()
-        if waiting.aside or waiting.skipped:
+        if waiting.blocked or waiting.skipped:
             for request in waiting.promote(own._handle_blocked_waiting_request):
                 self._read_off(request)
         if self._stands():
@@ -347,7 +347,7 @@ class _WithPolicy:
     @property
     def policy_in_charge(self) -> Policy | None:
         """The policy that decides; None once it has failed."""
-        return self._chooser.policy
+        return self._policy.policy
 
     def take_record(self) -> StepRecord:
         """Return the record of the last step that was not returned yet."""
@@ -398,7 +398,7 @@ class _WithPolicy:
             if scored.length is not None and not request.sortedf_told:
                 longest = min(scored.length, request.max_tokens)
                 length = self._within_cache(int(ints[k.PREFILL, i]), longest)
-            if self.table.tell(i, length, score):
+            if self.table.update_hint(i, length, score):
                 self._changed.append(i)
         if self._scores.failed is not None:
             self._unscored.clear()
@@ -406,7 +406,7 @@ class _WithPolicy:
     def _expect_more(self, i: int, request: Any) -> None:
         """Predict anew who waits again and has outlived what was expected of it."""
         ints = self.table.ints
-        made = int(ints[k.MADE, i])
+        made = int(ints[k.OUTPUT_TOKENS, i])
         if self._id_of is not None or made < ints[k.PREDICTED, i]:
             return
         assert self._predictor is not None
@@ -414,7 +414,7 @@ class _WithPolicy:
         if predicted is not None:
             longest = min(predicted, request.max_tokens)
             prefill = int(ints[k.PREFILL, i])
-            self.table.tell(i, self._within_cache(prefill, longest), None)
+            self.table.update_hint(i, self._within_cache(prefill, longest), None)
 
     # The policy's side.
 
@@ -440,7 +440,7 @@ class _WithPolicy:
     def _decide(self) -> Decision:
         """Tell the policy what has happened, and ask it."""
         waiting = self.waiting
-        decision = self._chooser.decide(self._state(waiting.joined, waiting.left))
+        decision = self._policy.decide(self._state(waiting.joined, waiting.left))
         self._last = decision
         if waiting.joined or waiting.left:
             waiting.joined, waiting.left = [], []
@@ -548,7 +548,9 @@ class _WithPolicy:
         """Enter how far a request is, by its own word."""
         i, ints = request.sortedf_id, self.table.ints
         ints[k.PREFILL, i] = request.num_prompt_tokens
-        ints[k.MADE, i] = request.num_output_tokens + request.num_output_placeholders
+        ints[k.OUTPUT_TOKENS, i] = (
+            request.num_output_tokens + request.num_output_placeholders
+        )
         ints[k.COMPUTED, i] = request.num_computed_tokens
 
     def _each_makes_one(self, output: Any, started: Sequence[Any] = ()) -> bool:

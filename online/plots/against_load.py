@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from online.plots.lines import by_policy, legend, style
+from online.plots.line_style import by_policy, legend, style
 from sortedf.plotting.canvas import new_figure, settle, tidy
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from online.metrics import Metrics
-    from online.sweep import Outcome
+    from online.sweep import RunOutcome
 
 PANELS: tuple[tuple[str, Callable[[Metrics], float]], ...] = (
     ("mean TTLT", lambda m: m.mean_latency),
@@ -26,13 +26,13 @@ PANELS: tuple[tuple[str, Callable[[Metrics], float]], ...] = (
 
 
 def plot_load(
-    outcomes: Sequence[Outcome], *, unit: str = "s", title: str | None = None
+    outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
     """Draw mean and tail latency over the offered load, or over the rate.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of RunOutcome
         Lines are medians over the seeds, bands reach from the least to the largest.
     unit : str
         Of the clock.
@@ -63,13 +63,16 @@ def plot_load(
     return figure
 
 
-def _offered(outcome: Outcome) -> float | None:
+def _offered(outcome: RunOutcome) -> float | None:
     run = outcome.run
     return run.rate if run.load is None else run.load
 
 
 def _draw(
-    axes: Axes, outcomes: list[Outcome], figure_of: Callable[[Metrics], float], k: int
+    axes: Axes,
+    outcomes: list[RunOutcome],
+    figure_of: Callable[[Metrics], float],
+    k: int,
 ) -> Line2D:
     values: dict[float, list[float]] = {}
     for outcome in outcomes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from online.metrics import ttft_s, ttlt_s
-from online.plots.lines import by_policy, legend, style
+from online.plots.line_style import by_policy, legend, style
 from online.slo import LIMITED, attainment
 from sortedf.plotting.canvas import matplotlib, new_figure, settle, tidy
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.run_log import RunLog
-    from online.sweep import Outcome
+    from online.sweep import RunOutcome
 
 POINTS = 400
 """Along each curve."""
 
 
 def plot_cdfs(
-    outcomes: Sequence[Outcome], *, unit: str = "s", title: str | None = None
+    outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
     """Draw the shares of requests over TTFT and TTLT, all seeds of a policy together.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of RunOutcome
         With their logs.
     unit : str
         Of the clock.
@@ -62,7 +62,7 @@ def plot_cdfs(
 
 
 def plot_slo(
-    outcomes: Sequence[Outcome], *, unit: str = "s", title: str | None = None
+    outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
     """Draw which share of requests misses each limit on TTFT, TTLT and TTLT per token.
 
@@ -70,7 +70,7 @@ def plot_slo(
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of RunOutcome
         With their logs.
     unit : str
         Of the clock.
@@ -99,7 +99,7 @@ def plot_slo(
     return figure
 
 
-def _logs(outcomes: Sequence[Outcome]) -> dict[str, list[RunLog]]:
+def _logs(outcomes: Sequence[RunOutcome]) -> dict[str, list[RunLog]]:
     logs = {
         policy: [outcome.log for outcome in mine if outcome.log is not None]
         for policy, mine in by_policy(outcomes).items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from online.plots.lines import legend, style
+from online.plots.line_style import legend, style
 from sortedf.plotting.canvas import new_figure, settle, tidy
 
 if TYPE_CHECKING:
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from online.sweep import Outcome
+    from online.sweep import RunOutcome
 
-    Groups = dict[str, dict[float | None, list[Outcome]]]
+    Groups = dict[str, dict[float | None, list[RunOutcome]]]
     """By policy, and by its gamma: None where it has none."""
 
 
 def plot_gamma(
-    outcomes: Sequence[Outcome], *, unit: str = "s", title: str | None = None
+    outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
     """Draw P99 and mean TTLT over gamma; policies without one are level lines.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of RunOutcome
         Runs with the option `gamma`, and others to compare with.
     unit : str
         Of the clock.
@@ -62,7 +62,7 @@ def plot_gamma(
     return figure
 
 
-def _split(outcome: Outcome) -> tuple[str, float | None]:
+def _split(outcome: RunOutcome) -> tuple[str, float | None]:
     """Name without gamma, and gamma."""
     policy = outcome.run.policy
     gamma = policy.options.get("gamma")
@@ -74,13 +74,13 @@ def _split(outcome: Outcome) -> tuple[str, float | None]:
 
 def _draw(
     axes: Axes,
-    by_gamma: dict[float | None, list[Outcome]],
+    by_gamma: dict[float | None, list[RunOutcome]],
     tail: bool,
     rank: int,
     lines: dict[str, Line2D],
     name: str,
 ) -> None:
-    def level(outcomes: list[Outcome]) -> float:
+    def level(outcomes: list[RunOutcome]) -> float:
         return median(
             outcome.metrics.ttlt.p99 if tail and outcome.metrics.ttlt
             else outcome.metrics.mean_latency

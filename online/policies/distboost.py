@@ -58,7 +58,7 @@ class DistBoost:
     def _decode_first(self, state: State) -> list[int] | None:
         """Who decodes, in its old order, before whose prompt is being processed."""
         requests, running = state.requests, state.running
-        left = requests.prefill[running] + requests.made[running]
+        left = requests.prefill[running] + requests.output_tokens[running]
         prefilling = left - requests.computed[running] > 1
         score = np.where(prefilling, self._score(requests, running), 0.0)
         order = np.lexsort((score, prefilling))

@@ -89,7 +89,7 @@ class MostProgressFirst:
         if state.quiet:  # all made one token, so nobody passed anybody
             return decision
         running = state.running
-        order = np.argsort(-state.requests.made[running], kind="stable")
+        order = np.argsort(-state.requests.output_tokens[running], kind="stable")
         ids: NDArray[np.int64] = running[order]
         if np.array_equal(ids, running):
             return decision

@@ -43,7 +43,7 @@ class Remaining:
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """Tokens left; 1 for a request that has outlived its prediction."""
-        left = requests.predicted[ids] - requests.made[ids]
+        left = requests.predicted[ids] - requests.output_tokens[ids]
         return np.asarray(np.maximum(left, 1), dtype=np.float64)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
@@ -51,7 +51,7 @@ class Remaining:
         if self.limit == math.inf:
             return np.zeros(len(ids), dtype=np.bool_)
         enough = self.limit * requests.predicted[ids]
-        return np.asarray(self.progress.made(ids) >= enough)
+        return np.asarray(self.progress.output_tokens(ids) >= enough)
 
     def same_until(self, state: State) -> float:
         """Until one that runs draws level with another, or is protected.
@@ -63,12 +63,12 @@ class Remaining:
         running, requests = state.running, state.requests
         if not len(running):
             return math.inf
-        left = requests.predicted[running] - requests.made[running]
+        left = requests.predicted[running] - requests.output_tokens[running]
         behind = left[left > max(int(left.min()), 1)]
         until = state.step + int(behind.min()) - 1 if len(behind) else math.inf
         if self.limit < math.inf:
             enough = np.ceil(self.limit * requests.predicted[running])
-            more = enough - self.progress.made(running)
+            more = enough - self.progress.output_tokens(running)
             until = min(until, state.step + more[more > 0].min(initial=math.inf))
         return until
 

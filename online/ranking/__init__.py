@@ -5,7 +5,7 @@ their answers; its score says which of two prompts has the longer answer. Needs 
 extra `rank`; nothing heavy is loaded before it is used.
 """
 
-from online.ranking.errors import RankingError
 from online.ranking.ranker import Ranker, load_ranker
+from online.ranking.ranking_error import RankingError
 
 __all__ = ["Ranker", "RankingError", "load_ranker"]

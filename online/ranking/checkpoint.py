@@ -7,15 +7,15 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from online.ranking.errors import RankingError
 from online.ranking.libraries import torch
+from online.ranking.ranking_error import RankingError
 from sortedf.atomic import atomic_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from online.ranking.rows import Prompts
-    from online.ranking.settings import TrainingSettings
+    from online.ranking.training_settings import TrainingSettings
 
 
 def fingerprint(prompts: Prompts, settings: TrainingSettings) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from online.ranking.inputs import FrozenStates
     from online.ranking.network import Network
-    from online.ranking.tokens import PromptTokens
+    from online.ranking.prompt_tokens import PromptTokens
 
     Floats = NDArray[np.float64]
 

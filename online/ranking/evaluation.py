@@ -9,9 +9,9 @@ import numpy as np
 
 from online.kendall import tau_b
 from online.ranking.embedding import Embedding
-from online.ranking.errors import RankingError
 from online.ranking.network import network_of
 from online.ranking.pairs import informative_pairs, num_informative
+from online.ranking.ranking_error import RankingError
 from online.ranking.rivals import RIVALS
 from online.ranking.rows import check_rankable, digest
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from online.ranking.calibration import Calibration
-from online.ranking.errors import RankingError
+from online.ranking.length_calibration import LengthCalibration
 from online.ranking.libraries import load, quiet_transformers
 from online.ranking.network import Network, network_from, tokenizer_of
+from online.ranking.ranking_error import RankingError
 from online.ranking.rows import digest
 from sortedf.errors import OutputError
 from sortedf.json_file import read_json
@@ -76,7 +76,7 @@ def write_folder(
 
 def read_folder(
     folder: str | os.PathLike[str],
-) -> tuple[Network, Any, dict[str, Any], Calibration]:
+) -> tuple[Network, Any, dict[str, Any], LengthCalibration]:
     """Read what `write_folder` wrote.
 
     Raises
@@ -94,7 +94,7 @@ def read_folder(
             "put back the files that training wrote."
         )
     try:
-        calibration = Calibration.from_dict(card["calibration"])
+        calibration = LengthCalibration.from_dict(card["calibration"])
     except (KeyError, TypeError, ValueError) as error:
         raise RankingError(
             f"{path}: {CARD} has a broken calibration: {error}."

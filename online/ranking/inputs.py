@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.ranking.batches import by_length, padded
-from online.ranking.errors import RankingError
 from online.ranking.libraries import torch
+from online.ranking.ranking_error import RankingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.ranking.network import Network
-    from online.ranking.tokens import PromptTokens
+    from online.ranking.prompt_tokens import PromptTokens
 
     Tensor = Any
     Ints = NDArray[np.int64]

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from online.ranking.errors import RankingError
 from online.ranking.libraries import load, quiet_transformers, torch
+from online.ranking.ranking_error import RankingError
 
 Tensor = Any
 

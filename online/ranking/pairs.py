@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.ranking.errors import RankingError
+from online.ranking.ranking_error import RankingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

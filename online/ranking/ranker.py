@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.ranking.batches import score_all
-from online.ranking.errors import RankingError
 from online.ranking.folder import read_folder
 from online.ranking.libraries import torch
-from online.ranking.tokens import PromptTokens
+from online.ranking.prompt_tokens import PromptTokens
+from online.ranking.ranking_error import RankingError
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from online.ranking.calibration import Calibration
+    from online.ranking.length_calibration import LengthCalibration
     from online.ranking.network import Network
 
     Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Ranker:
     ----------
     network : Network
     tokens : PromptTokens
-    calibration : Calibration
+    calibration : LengthCalibration
     card : dict
         What it was trained on, and how.
     device : str
@@ -66,7 +66,7 @@ class Ranker:
         self,
         network: Network,
         tokens: PromptTokens,
-        calibration: Calibration,
+        calibration: LengthCalibration,
         card: dict[str, Any],
         device: str = "cpu",
     ) -> None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from online.ranking.errors import RankingError
+from online.ranking.ranking_error import RankingError
 from sortedf.errors import TraceError
 from sortedf.traces.opening import opened
 

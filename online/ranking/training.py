@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.kendall import tau_b
-from online.ranking.calibration import Calibration, calibrate
 from online.ranking.checkpoint import fingerprint, read_checkpoint, write_checkpoint
-from online.ranking.errors import RankingError
 from online.ranking.folder import write_folder
 from online.ranking.inputs import FrozenStates, Inputs
+from online.ranking.length_calibration import LengthCalibration, calibrate
 from online.ranking.libraries import torch, versions
 from online.ranking.losses import LOSSES, Target
 from online.ranking.network import Network, longest_input, network_of, tokenizer_of
 from online.ranking.pairs import check_informative, epoch_batches
+from online.ranking.prompt_tokens import PromptTokens
 from online.ranking.ranker import Ranker, checked_device
+from online.ranking.ranking_error import RankingError
 from online.ranking.rows import check_rankable
 from online.ranking.split import Split, split
-from online.ranking.tokens import PromptTokens
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.ranking.rows import Prompts
-    from online.ranking.settings import TrainingSettings
+    from online.ranking.training_settings import TrainingSettings
 
     Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Training:
 
     network: Network
     tokens: PromptTokens
-    calibration: Calibration
+    calibration: LengthCalibration
     card: dict[str, Any]
     prompts: Prompts
     parts: Split
@@ -297,7 +297,7 @@ class _Run:
         )  # fmt: skip
 
     def _card(
-        self, pairs: int, calibration: Calibration, test_scores: Floats
+        self, pairs: int, calibration: LengthCalibration, test_scores: Floats
     ) -> dict[str, Any]:
         from sortedf import __version__
 

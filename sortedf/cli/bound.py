@@ -12,7 +12,7 @@ import typer
 from sortedf.atomic import refuse_unwritable
 from sortedf.bounds import bound
 from sortedf.certificate import write_certificate
-from sortedf.cli.options import BoundMethodOption, TimeLimitOption
+from sortedf.cli.common_options import BoundMethodOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
 from sortedf.cli.progress import progress

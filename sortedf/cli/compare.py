@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sortedf.atomic import refuse_unwritable
-from sortedf.cli.options import (
+from sortedf.cli.common_options import (
     BackfillOption,
     BoundOption,
     JobsOption,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sortedf.arrays import MAX_TOKENS
 from sortedf.checker import check
-from sortedf.cli.options import (
+from sortedf.cli.common_options import (
     BacklogOption,
     BlockSizeOption,
     DropOversizeOption,

@@ -9,20 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from sortedf.atomic import refuse_unwritable
-from sortedf.cli.objective import (
-    MaxLatencyOption,
-    ObjectiveOption,
-    P99LatencyOption,
-    WeightsOption,
-    objective_of,
-)
-from sortedf.cli.options import (
+from sortedf.cli.common_options import (
     BackfillOption,
     BoundOption,
     JobsOption,
     PlotOption,
     SeedOption,
     TimeLimitOption,
+)
+from sortedf.cli.objective_options import (
+    MaxLatencyOption,
+    ObjectiveOption,
+    P99LatencyOption,
+    WeightsOption,
+    objective_of,
 )
 from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem

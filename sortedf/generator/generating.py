@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int
-from sortedf.generator.lengths import draw_mixture
+from sortedf.generator.length_draws import draw_mixture
 from sortedf.generator.quantiles import POPULATIONS
 from sortedf.traces.trace import Trace
 

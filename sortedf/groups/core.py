@@ -99,7 +99,7 @@ class Core:
         return self.decided(np.empty(0, dtype=np.int64), keep)
 
 
-class Ranking:
+class MultiplierRanking:
     """The free requests of a core in order of `c`, for one multiplier.
 
     Only as many as sizes up to `largest` need are in order: the first `largest + 1`.

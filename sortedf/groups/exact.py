@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.groups.core import Core, Ranking, best_multiplier, scale_for
+from sortedf.groups.core import Core, MultiplierRanking, best_multiplier, scale_for
 from sortedf.groups.exact_dp import largest_size
-from sortedf.groups.fronts import Row, StoppedError, best_choice
+from sortedf.groups.fronts import FrontRow, StoppedError, best_choice
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Search:
         """Raise all bounds at a multiplier, and try the greedy group of its order."""
         self.multiplier = min(multiplier, self.scale - 1)
         core, largest = self.core, int(self.sizes[-1])
-        ranking = Ranking(core, self.multiplier, self.scale, largest)
+        ranking = MultiplierRanking(core, self.multiplier, self.scale, largest)
         chosen = np.empty(len(core.free), dtype=np.int64)
         size = _fill(
             core.decode, core.peak, ranking.order, core.room, len(core.fixed),
@@ -253,7 +253,7 @@ def _best_of_size(
 ) -> Ints | None:
     """Best group of one size with a sum of `o` up to `target`; None if none is."""
     for multiplier in multipliers:
-        ranking = Ranking(core, multiplier, scale, size)
+        ranking = MultiplierRanking(core, multiplier, scale, size)
         shrunk = ranking.shrunk(np.array([size]), np.array([target]))
         if shrunk is None:
             return None
@@ -265,7 +265,9 @@ def _best_of_size(
     by_id = np.argsort(pool.ids[core.free])
     decode, peak = core.decode[by_id], core.peak[by_id]
     rows = [
-        Row.of(decode, peak, count, target - core.spent, core.room, multiplier, scale)
+        FrontRow.of(
+            decode, peak, count, target - core.spent, core.room, multiplier, scale
+        )
         for multiplier in multipliers
     ]
     chosen = best_choice(decode, peak, count, core.room, rows, stop)

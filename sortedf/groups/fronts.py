@@ -50,7 +50,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class FrontRow:
     """One multiplier's bound: `answer o + memory w - theta count <= slack[j]`.
 
     Attributes
@@ -78,7 +78,7 @@ class Row:
         room: int,
         multiplier: int,
         scale: int,
-    ) -> Row:
+    ) -> FrontRow:
         """Row for groups of `size >= 1` with `sum o <= target`, `sum w <= room`."""
         cost = (scale - multiplier) * decode + multiplier * peak
         cheapest = np.argpartition(cost, size - 1)[:size]
@@ -131,7 +131,7 @@ def best_choice(
     peak: Ints,
     size: int,
     room: int,
-    rows: list[Row],
+    rows: list[FrontRow],
     stop: Callable[[], bool],
 ) -> Ints | None:
     """Choose `size` of the requests, given by ascending id, as the rows demand.
@@ -168,7 +168,7 @@ def _extended(
     decode: Ints,
     peak: Ints,
     end: int,
-    rows: list[Row],
+    rows: list[FrontRow],
     stop: Callable[[], bool],
 ) -> Layers:
     """Layers that add the requests of one segment, from `end - 1` downwards."""

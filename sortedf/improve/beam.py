@@ -16,8 +16,8 @@ from sortedf.improve.kernels import (
     FAR,
     PREFILL,
     RANDOM_MODULUS,
+    BeamRows,
     Guide,
-    Rows,
     Scratch,
     expand_rows,
 )
@@ -184,11 +184,11 @@ def most_running(guide: Guide) -> int:
     return min(fitting, guide.max_seqs) + 1
 
 
-def _rows(width: int, running: int, waiting: int) -> Rows:
+def _rows(width: int, running: int, waiting: int) -> BeamRows:
     def ints(*shape: int) -> Ints:
         return np.empty(shape, dtype=np.int64)
 
-    return Rows(
+    return BeamRows(
         clock=ints(width),
         running=ints(width),
         num_waiting=ints(width),

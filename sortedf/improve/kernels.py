@@ -31,7 +31,7 @@ FILL = (0.3, 3.0)
 URGENCY = (0.25, 1.5)
 EVENNESS = (0.3, 1.0)
 PACE = (0.9, 3.0)
-"""Ranges of what `Taste` says; urgency in answer lengths, pace in that of the fluid."""
+"""Ranges of an `Expansion`'s fields; urgency in answer lengths, pace in the fluid's."""
 
 UNPACED = 4
 """One taste of so many has no pace."""
@@ -100,7 +100,7 @@ class Guide(NamedTuple):
     by_end: bool
 
 
-class Taste(NamedTuple):
+class Expansion(NamedTuple):
     """How one expansion decides; drawn anew for each.
 
     It looks at `width` waiting requests; `fill` weighs memory that is used; `regret` is
@@ -118,7 +118,7 @@ class Taste(NamedTuple):
     pace: float
 
 
-class Rows(NamedTuple):
+class BeamRows(NamedTuple):
     """Partial schedules, one in each row; see the module for the fields."""
 
     clock: Ints
@@ -388,7 +388,7 @@ def _sample_answers(
 
 
 @kernel
-def _draw_taste(seed: int, narrow: int, wide: int, answer: float) -> Taste:
+def _draw_expansion(seed: int, narrow: int, wide: int, answer: float) -> Expansion:
     """Draw a taste; `answer` is the length of answers that are due, in steps."""
     state = _next_random(_next_random(_next_random(seed)))
     width = int(_between(narrow, wide + 1, state))
@@ -402,7 +402,7 @@ def _draw_taste(seed: int, narrow: int, wide: int, answer: float) -> Taste:
     pace = _between(PACE[0], PACE[1], _next_random(state))
     if state % UNPACED == 0:
         pace = np.inf
-    return Taste(width, fill, regret, even, pace)
+    return Expansion(width, fill, regret, even, pace)
 
 
 @kernel
@@ -423,7 +423,7 @@ def _refill(n: int, waiting: Ints, num_waiting: int, next_rank: int) -> tuple[in
 @kernel
 def _expand(
     guide: Guide,
-    rows: Rows,
+    rows: BeamRows,
     row: int,
     until: int,
     seed: int,
@@ -449,14 +449,14 @@ def _expand(
     _copy(rows.used[row], 0, used, 0, count)
     _copy(rows.waiting[row], 0, waiting, 0, num_waiting)
     answer = _sample_answers(request, waiting, 0, num_waiting, work.answers)
-    taste = _draw_taste(seed, narrow, wide, answer)
+    expansion = _draw_expansion(seed, narrow, wide, answer)
     started = fresh = prompt_tokens = 0
     # In the beginning memory is empty, and there is nothing to keep pace with.
     quota = 1.0 if clock > 0 else np.inf
     while clock < until and num_waiting > 0:
         count = _leave(end, used, count, clock)
         soon, new, prompt_tokens = _decide(
-            guide, taste, clock, count, num_waiting, started, fresh, prompt_tokens,
+            guide, expansion, clock, count, num_waiting, started, fresh, prompt_tokens,
             quota, work,
         )  # fmt: skip
         for k in range(started, started + new):
@@ -475,7 +475,7 @@ def _expand(
         cost += _idle_cost(
             price, guide.budget, clock, soon, count, first_used, first_end
         )
-        quota += taste.pace * guide.budget * (soon - clock)
+        quota += expansion.pace * guide.budget * (soon - clock)
         clock = soon
         fresh = prompt_tokens = 0
     if num_waiting == 0:
@@ -489,7 +489,7 @@ def _expand(
 @kernel
 def _decide(
     guide: Guide,
-    taste: Taste,
+    expansion: Expansion,
     t: int,
     count: int,
     num_waiting: int,
@@ -512,7 +512,7 @@ def _decide(
     _measure_room(budget, end, used, count, room)
     soon = end[0] if count else FAR
     num_fitting = 0
-    for c in range(min(num_waiting, taste.width)):
+    for c in range(min(num_waiting, expansion.width)):
         wait = _wait(request, budget, block, waiting[c], t, end, used, count, room)
         if wait:
             soon = min(soon, t + wait)
@@ -520,12 +520,12 @@ def _decide(
             fitting[num_fitting] = c
             num_fitting += 1
     if num_fitting:
-        _rate(guide, taste, t, end[0] if count else t + 1, num_fitting, work)
-    even = taste.even * _price_at(guide.price, t)
+        _rate(guide, expansion, t, end[0] if count else t + 1, num_fitting, work)
+    even = expansion.even * _price_at(guide.price, t)
     new = 0
     while num_fitting and count < guide.max_seqs:
         if quota <= 0:
-            soon = min(soon, t + 1 + int(-quota / (taste.pace * budget)))
+            soon = min(soon, t + 1 + int(-quota / (expansion.pace * budget)))
             break
         best, most = 0, -np.inf
         for f in range(num_fitting):
@@ -566,7 +566,12 @@ def _decide(
 
 @kernel
 def _rate(
-    guide: Guide, taste: Taste, t: int, until: int, num_fitting: int, work: Scratch
+    guide: Guide,
+    expansion: Expansion,
+    t: int,
+    until: int,
+    num_fitting: int,
+    work: Scratch,
 ) -> None:
     """Fill `merit`: memory filled until the next completion, and time.
 
@@ -575,14 +580,14 @@ def _rate(
     """
     request, price, late_cost = guide.request, guide.price, guide.late_cost
     last = len(price) - 1
-    fill = taste.fill * (price[min(until, last), 0] - price[min(t, last), 0])
+    fill = expansion.fill * (price[min(until, last), 0] - price[min(t, last), 0])
     for f in range(num_fitting):
         i = work.waiting[work.fitting[f]]
         now = request_cost(request, price, late_cost, i, t)
         if request[i, DUE] >= t:
             other = guide.least[i]
         else:
-            other = request_cost(request, price, late_cost, i, t + taste.regret)
+            other = request_cost(request, price, late_cost, i, t + expansion.regret)
         work.merit[f] = fill * request[i, PREFILL] + other - now
 
 
@@ -627,7 +632,7 @@ def _overdue(
 @kernel
 def expand_rows(
     guide: Guide,
-    rows: Rows,
+    rows: BeamRows,
     parent: Ints,
     seeds: Ints,
     until: int,
@@ -635,7 +640,7 @@ def expand_rows(
     wide: int,
     work: Scratch,
     value: Floats,
-    new: Rows,
+    new: BeamRows,
     rank: Ints,
     start: Ints,
     first: Ints,

@@ -12,7 +12,7 @@ So it is for 100,000 requests, where rounds are few; for few requests it is less
 class Pace:
     """Seconds of a beam search: some whatever its width, and more for each row.
 
-    Rows are partial schedules times the ways in which each is continued.
+    BeamRows are partial schedules times the ways in which each is continued.
     """
 
     def __init__(self) -> None:

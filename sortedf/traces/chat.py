@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sortedf.errors import TraceError
-from sortedf.traces.place import shown_json
+from sortedf.traces.location import shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sortedf.traces.tokens import Count
+    from sortedf.traces.token_counts import Count
 
     Record = dict[str, Any]
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS
-from sortedf.traces.place import shown, shown_json
+from sortedf.traces.location import shown, shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from sortedf.traces.place import Place
+    from sortedf.traces.location import Location
 
     Column = Sequence[Any] | NDArray[Any]
     Numbers = NDArray[np.int64] | NDArray[np.float64]
-    Parse = Callable[[Any, Place, str], Numbers]
+    Parse = Callable[[Any, Location, str], Numbers]
 
 TOKENS_RULE = f"an integer from 1 to {MAX_TOKENS}"
 SECONDS_RULE = "a number, 0 or more"
@@ -38,7 +38,7 @@ _CLOCK = re.compile(
 )
 
 
-def numbers_in_text(values: Sequence[str], place: Place, rule: str) -> Numbers:
+def numbers_in_text(values: Sequence[str], location: Location, rule: str) -> Numbers:
     """Give the numbers in the texts of a CSV column."""
     # Python's int() takes 1_000 and digits of other scripts; a trace should not.
     joined = "".join(values)
@@ -51,38 +51,44 @@ def numbers_in_text(values: Sequence[str], place: Place, rule: str) -> Numbers:
             return np.fromiter(map(float, values), np.float64, len(values))
         except ValueError:
             pass
-    return np.array([_text_number(v, i, place, rule) for i, v in enumerate(values)])
+    return np.array([_text_number(v, i, location, rule) for i, v in enumerate(values)])
 
 
-def numbers_in_objects(values: Column, place: Place, rule: str) -> Numbers:
+def numbers_in_objects(values: Column, location: Location, rule: str) -> Numbers:
     """Give the numbers in values of JSON or Parquet: no strings, no null."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "iuf":  # times, where numbers are due
-            place.refuse(0, _shown(values[0]), rule)
+            location.refuse(0, _shown(values[0]), rule)
         return values
     kinds = set(map(type, values))
     for i, value in enumerate(values if kinds - {int, float} else ()):
         if type(value) not in (int, float):
-            place.refuse(i, shown_json(value), rule)
+            location.refuse(i, shown_json(value), rule)
     try:
         return np.array(values, dtype=np.float64)
     except OverflowError:  # an integer beyond the largest float
         for i, value in enumerate(values):
             if isinstance(value, int) and abs(value) > 2**1023:
-                place.refuse(i, shown_json(value), rule)
+                location.refuse(i, shown_json(value), rule)
         raise
 
 
-def whole_tokens(numbers: Numbers, values: Column, place: Place) -> NDArray[np.int64]:
+def whole_tokens(
+    numbers: Numbers, values: Column, location: Location
+) -> NDArray[np.int64]:
     """Give lengths in tokens: whole, and from 1 to `MAX_TOKENS`."""
     good = (numbers >= 1) & (numbers <= MAX_TOKENS) & (np.floor(numbers) == numbers)
-    _refuse_first(~good, values, place, TOKENS_RULE)
+    _refuse_first(~good, values, location, TOKENS_RULE)
     return numbers.astype(np.int64)
 
 
-def seconds(numbers: Numbers, values: Column, place: Place) -> NDArray[np.float64]:
+def seconds(
+    numbers: Numbers, values: Column, location: Location
+) -> NDArray[np.float64]:
     """Give times in the file's unit: finite, and at least 0."""
-    _refuse_first(~((numbers >= 0) & np.isfinite(numbers)), values, place, SECONDS_RULE)
+    _refuse_first(
+        ~((numbers >= 0) & np.isfinite(numbers)), values, location, SECONDS_RULE
+    )
     return numbers.astype(np.float64)
 
 
@@ -93,7 +99,7 @@ def is_clock(value: object) -> bool:
     return isinstance(value, np.datetime64)
 
 
-def clock_ns(values: Column, place: Place) -> NDArray[np.int64]:
+def clock_ns(values: Column, location: Location) -> NDArray[np.int64]:
     """Nanoseconds since 1970 of dates with times of day, taken as UTC by default."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         return values.astype("datetime64[ns]").astype(np.int64)
@@ -103,7 +109,7 @@ def clock_ns(values: Column, place: Place) -> NDArray[np.int64]:
     matches = [_CLOCK.fullmatch(v) if type(v) is str else None for v in values]
     if None in matches:
         i = matches.index(None)
-        place.refuse(i, _shown(values[i]), CLOCK_RULE)
+        location.refuse(i, _shown(values[i]), CLOCK_RULE)
     stamps = [match[1] for match in matches]  # type: ignore[index]
     zones = [match[2] for match in matches]  # type: ignore[index]
     offset_ns = {zone: _offset_ns(zone) for zone in set(zones)}
@@ -113,7 +119,7 @@ def clock_ns(values: Column, place: Place) -> NDArray[np.int64]:
     except ValueError:  # a 30th of February
         for i, stamp in enumerate(stamps):
             if not _is_date(stamp):
-                place.refuse(i, shown(values[i]), CLOCK_RULE)
+                location.refuse(i, shown(values[i]), CLOCK_RULE)
         raise
 
 
@@ -142,22 +148,22 @@ def _clock_ns_of_one_zone(values: Column) -> NDArray[np.int64] | None:
     return offset_times
 
 
-def _text_number(value: str, i: int, place: Place, rule: str) -> float:
+def _text_number(value: str, i: int, location: Location, rule: str) -> float:
     try:
         number = float(value)
     except ValueError:
         number = math.nan
     if math.isnan(number) or "_" in value or not value.isascii():
-        place.refuse(i, shown(value), rule)
+        location.refuse(i, shown(value), rule)
     return number
 
 
 def _refuse_first(
-    bad: NDArray[np.bool_], values: Column, place: Place, rule: str
+    bad: NDArray[np.bool_], values: Column, location: Location, rule: str
 ) -> None:
     if bad.any():
         i = int(np.argmax(bad))
-        place.refuse(i, _shown(values[i]), rule)
+        location.refuse(i, _shown(values[i]), rule)
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ from sortedf.errors import TraceError
 from sortedf.traces.columns import numbers_in_text
 from sortedf.traces.formats import match_columns
 from sortedf.traces.opening import text_lines
-from sortedf.traces.source import Source, Stretch, in_stretches
+from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
     import io
@@ -61,13 +61,13 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
         decode=names[match.decode],
         arrival="" if match.arrival is None else names[match.arrival],
         parse=numbers_in_text,
-        stretches=_stretches(file, number + 1, match, len(fields), path),
+        chunks=_chunks(file, number + 1, match, len(fields), path),
     )
 
 
-def _stretches(
+def _chunks(
     file: File, number: int, match: Match, width: int, path: str
-) -> Iterator[Stretch]:
+) -> Iterator[Chunk]:
     """Cut the lines into stretches; `number` is that of the first line."""
     while lines := file.readlines(BLOCK):
         block = b"".join(lines)
@@ -81,7 +81,7 @@ def _stretches(
             for _ in text_lines(lines, path, number):
                 pass  # raises at the line that is to blame
             raise
-        yield _stretch(
+        yield _chunk(
             range(number, number + len(lines)),
             [fields[column::width] for column in range(width)],
             match,
@@ -91,9 +91,9 @@ def _stretches(
 
 def _by_csv_module(
     lines: Iterable[bytes], number: int, match: Match, width: int, path: str
-) -> Iterator[Stretch]:
+) -> Iterator[Chunk]:
     rows = _numbered_rows(text_lines(lines, path, number), number, path)
-    for numbered in in_stretches(rows):
+    for numbered in in_chunks(rows):
         for line, fields in numbered:
             if len(fields) != width:
                 raise TraceError(
@@ -101,12 +101,12 @@ def _by_csv_module(
                     f"{width}; every row must have as many."
                 )
         columns = list(zip(*(fields for _, fields in numbered), strict=True))
-        yield _stretch([line for line, _ in numbered], columns, match)
+        yield _chunk([line for line, _ in numbered], columns, match)
 
 
-def _stretch(row: Any, columns: list[Any], match: Match) -> Stretch:
+def _chunk(row: Any, columns: list[Any], match: Match) -> Chunk:
     arrival = None if match.arrival is None else columns[match.arrival]
-    return Stretch(row, columns[match.prefill], columns[match.decode], arrival)
+    return Chunk(row, columns[match.prefill], columns[match.decode], arrival)
 
 
 def _numbered_rows(

@@ -10,13 +10,13 @@ from sortedf.errors import TraceError
 from sortedf.traces.chat import CHAT_COLUMNS, counts_of
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.formats import CHAT_FORMATS, Format, match_columns
-from sortedf.traces.place import shown_json
-from sortedf.traces.source import Source, Stretch, in_stretches
+from sortedf.traces.location import shown_json
+from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sortedf.traces.tokens import Count
+    from sortedf.traces.token_counts import Count
 
     Record = dict[str, Any]
     NumberedRecord = tuple[int, Record]
@@ -67,15 +67,15 @@ def _table_source(
     prefill, decode = keys[match.prefill], keys[match.decode]
     arrival = None if match.arrival is None else keys[match.arrival]
 
-    def stretches() -> Iterator[Stretch]:
-        for stretch in in_stretches(records):
-            numbers = [number for number, _ in stretch]
-            s = _column(stretch, prefill, unit, path)
-            o = _column(stretch, decode, unit, path)
-            times = None if arrival is None else _column(stretch, arrival, unit, path)
+    def chunks() -> Iterator[Chunk]:
+        for chunk in in_chunks(records):
+            numbers = [number for number, _ in chunk]
+            s = _column(chunk, prefill, unit, path)
+            o = _column(chunk, decode, unit, path)
+            times = None if arrival is None else _column(chunk, arrival, unit, path)
             if times is None:
-                _refuse_late_key(stretch, match.format.arrival, unit, path)
-            yield Stretch(numbers, s, o, times)
+                _refuse_late_key(chunk, match.format.arrival, unit, path)
+            yield Chunk(numbers, s, o, times)
 
     return Source(
         path,
@@ -85,7 +85,7 @@ def _table_source(
         decode=decode,
         arrival=arrival or "",
         parse=numbers_in_objects,
-        stretches=stretches(),
+        chunks=chunks(),
     )
 
 
@@ -98,14 +98,14 @@ def _chat_source(
 ) -> Source:
     columns = CHAT_COLUMNS[name]
 
-    def stretches() -> Iterator[Stretch]:
-        for stretch in in_stretches(records):
+    def chunks() -> Iterator[Chunk]:
+        for chunk in in_chunks(records):
             pairs = [
                 counts_of(record, name, f"{path}: {unit} {number}", count)
-                for number, record in stretch
+                for number, record in chunk
             ]
             prefill, decode = zip(*pairs, strict=True)
-            yield Stretch([number for number, _ in stretch], prefill, decode, None)
+            yield Chunk([number for number, _ in chunk], prefill, decode, None)
 
     return Source(
         path,
@@ -114,7 +114,7 @@ def _chat_source(
         *columns,
         arrival="",
         parse=numbers_in_objects,
-        stretches=stretches(),
+        chunks=chunks(),
     )
 
 
@@ -161,12 +161,12 @@ def _object(value: object, path: str, unit: str, number: int) -> Record:
 
 
 def _column(
-    stretch: list[NumberedRecord], key: str, unit: str, path: str
+    chunk: list[NumberedRecord], key: str, unit: str, path: str
 ) -> list[object]:
     try:
-        return [record[key] for _, record in stretch]
+        return [record[key] for _, record in chunk]
     except KeyError:
-        number = next(number for number, record in stretch if key not in record)
+        number = next(number for number, record in chunk if key not in record)
         raise TraceError(
             f"{path}: {unit} {number} has no {key} but the first object has; every "
             "object must have the same keys."
@@ -174,9 +174,9 @@ def _column(
 
 
 def _refuse_late_key(
-    stretch: list[NumberedRecord], key: str, unit: str, path: str
+    chunk: list[NumberedRecord], key: str, unit: str, path: str
 ) -> None:
-    for number, record in stretch:
+    for number, record in chunk:
         if key in record:
             raise TraceError(
                 f"{path}: {unit} {number} has {key} but the first object has not; "

@@ -10,7 +10,7 @@ import numpy as np
 from sortedf.errors import MissingExtraError, TraceError
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.formats import match_columns
-from sortedf.traces.source import STRETCH, Source, Stretch
+from sortedf.traces.source import CHUNK_ROWS, Chunk, Source
 
 if TYPE_CHECKING:
     import os
@@ -46,17 +46,17 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
     if match.arrival is not None:
         wanted.append(names[match.arrival])
 
-    def stretches() -> Iterator[Stretch]:
+    def chunks() -> Iterator[Chunk]:
         done = 0
         try:
-            for batch in table.iter_batches(STRETCH, columns=wanted):
+            for batch in table.iter_batches(CHUNK_ROWS, columns=wanted):
                 if batch.num_rows == 0:
                     continue
                 columns = [_values(batch.column(name), pa) for name in wanted]
                 row = np.arange(done + 1, done + batch.num_rows + 1)
                 done += batch.num_rows
                 arrival = None if match.arrival is None else columns[2]
-                yield Stretch(row, columns[0], columns[1], arrival)
+                yield Chunk(row, columns[0], columns[1], arrival)
         except (pa.ArrowException, OSError) as error:
             raise _broken(path, error) from error
 
@@ -68,7 +68,7 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         decode=wanted[1],
         arrival="" if match.arrival is None else wanted[2],
         parse=numbers_in_objects,
-        stretches=stretches(),
+        chunks=chunks(),
     )
 
 

@@ -21,7 +21,7 @@ from sortedf.traces.csv_file import csv_source
 from sortedf.traces.json_file import json_source
 from sortedf.traces.opening import opened, text_lines
 from sortedf.traces.parquet_file import PARQUET_MAGIC, parquet_source
-from sortedf.traces.tokens import token_counter
+from sortedf.traces.token_counts import token_counter
 from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
     from sortedf.traces.columns import Column
     from sortedf.traces.source import Source
-    from sortedf.traces.tokens import Count
+    from sortedf.traces.token_counts import Count
 
     Tokenizer = Callable[[str], int] | str | os.PathLike[str]
 
@@ -153,15 +153,15 @@ def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Sou
 def _collected(source: Source) -> Trace:
     rows, prefills, decodes, arrivals = [], [], [], []
     clock = None
-    for stretch in source.stretches:
-        row = np.asarray(stretch.row, dtype=np.int64)
+    for chunk in source.chunks:
+        row = np.asarray(chunk.row, dtype=np.int64)
         rows.append(row)
-        prefills.append(_tokens(source, source.prefill, stretch.prefill, row))
-        decodes.append(_tokens(source, source.decode, stretch.decode, row))
-        if stretch.arrival is not None:
+        prefills.append(_tokens(source, source.prefill, chunk.prefill, row))
+        decodes.append(_tokens(source, source.decode, chunk.decode, row))
+        if chunk.arrival is not None:
             if clock is None:  # the first row decides how all times are written
-                clock = source.format.clock and is_clock(stretch.arrival[0])
-            arrivals.append(_times(source, stretch.arrival, row, clock))
+                clock = source.format.clock and is_clock(chunk.arrival[0])
+            arrivals.append(_times(source, chunk.arrival, row, clock))
     if not rows:
         raise TraceError(f"{source.path} has a header but no requests.")
     arrival_s = np.zeros(sum(map(len, rows)))
@@ -181,15 +181,15 @@ def _collected(source: Source) -> Trace:
 def _tokens(
     source: Source, column: str, values: Column, row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    place = source.place(column, row)
-    return whole_tokens(source.parse(values, place, TOKENS_RULE), values, place)
+    location = source.location(column, row)
+    return whole_tokens(source.parse(values, location, TOKENS_RULE), values, location)
 
 
 def _times(
     source: Source, values: Column, row: NDArray[np.int64], clock: bool
 ) -> NDArray[np.int64] | NDArray[np.float64]:
     """Nanoseconds of a clock, in integers, or numbers in the format's unit."""
-    place = source.place(source.arrival, row)
+    location = source.location(source.arrival, row)
     if clock:
-        return clock_ns(values, place)
-    return seconds(source.parse(values, place, SECONDS_RULE), values, place)
+        return clock_ns(values, location)
+    return seconds(source.parse(values, location, SECONDS_RULE), values, location)

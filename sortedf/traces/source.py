@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from sortedf.traces.place import Place
+from sortedf.traces.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     Rows = Sequence[int] | NDArray[np.int64]
 
-STRETCH = 10_000
+CHUNK_ROWS = 10_000
 """Rows that are held as Python objects at a time."""
 
 T = TypeVar("T")
 
 
-class Stretch(NamedTuple):
+class Chunk(NamedTuple):
     """Consecutive rows of a file, by column, not yet converted."""
 
     row: Rows
@@ -48,7 +48,7 @@ class Source:
         Names of the columns as the file has them.
     parse : callable
         Turns a raw column into numbers; differs by the kind of file.
-    stretches : iterator of Stretch
+    stretches : iterator of Chunk
     """
 
     path: str
@@ -58,15 +58,15 @@ class Source:
     decode: str
     arrival: str
     parse: Parse
-    stretches: Iterator[Stretch]
+    chunks: Iterator[Chunk]
 
-    def place(self, column: str, row: Rows) -> Place:
+    def location(self, column: str, row: Rows) -> Location:
         """Where the values of `column` stand, for messages."""
-        return Place(self.path, self.unit, column, row, self.format.zero_note)
+        return Location(self.path, self.unit, column, row, self.format.zero_note)
 
 
-def in_stretches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Cut `items` into lists of `STRETCH`, the last one shorter."""
+def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
+    """Cut `items` into lists of `CHUNK_ROWS`, the last one shorter."""
     rest = iter(items)
-    while stretch := list(islice(rest, STRETCH)):
-        yield stretch
+    while chunk := list(islice(rest, CHUNK_ROWS)):
+        yield chunk

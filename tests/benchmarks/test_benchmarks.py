@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import DEFAULT_DATA, SPECS, main
-from online.executor.door import installed_version
+from online.executor.vllm_version import installed_version
 
 HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lp.branching import Node, Search
 from lp.prices import Prices
-from lp.window_ascent import Problem, Spread, climb_windows, soft_minima
+from lp.window_ascent import Spread, WindowProblem, climb_windows, soft_minima
 from lp.windows import (
     Windows,
     tighten,
@@ -241,7 +241,7 @@ def test_soft_minima_approach_the_minima():
     windows = windows_below(instance, 2000)
     held = np.empty(len(prices))
     mean, variance = np.empty((2, 10))
-    problem = Problem(
+    problem = WindowProblem(
         instance.prefill, instance.decode, windows.first, windows.last, 900.0, 1e-6
     )
     soft = soft_minima(problem, prices, held, mean, variance)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from online.ranking.rows import Prompts
-from online.ranking.settings import TrainingSettings
 from online.ranking.training import train
+from online.ranking.training_settings import TrainingSettings
 from tests.online.ranking.tiny import learnable_rows, write_encoder, write_rows
 
 

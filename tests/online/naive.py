@@ -18,7 +18,7 @@ class Request:
     prefill: int
     decode: int
     computed: int = 0
-    made: int = 0
+    output_tokens: int = 0
     blocks: int = 0
     preemptions: int = 0
     recomputed: int = 0
@@ -47,7 +47,7 @@ class NaiveEngine:
         request.computed = request.blocks = 0
         request.preemptions += 1
         if self.rules.eviction == "restart":
-            request.made = 0
+            request.output_tokens = 0
         self.running.remove(i)
         self.waiting.append(i)
 
@@ -65,7 +65,7 @@ class NaiveEngine:
             if i not in self.running or tokens_left == 0:
                 continue
             request = self.requests[i]
-            todo = request.prefill + request.made - request.computed
+            todo = request.prefill + request.output_tokens - request.computed
             new = min(todo, tokens_left)
             need = self.blocks_for(request.computed + new + extra) - request.blocks
             while need > self.free and i in self.running:
@@ -80,7 +80,7 @@ class NaiveEngine:
         started: list[int] = []
         for i in decision.start if not preempted else ():
             request = self.requests[i]
-            todo = request.prefill + request.made
+            todo = request.prefill + request.output_tokens
             seqs = self.rules.max_num_seqs
             if tokens_left == 0 or (seqs is not None and len(self.running) >= seqs):
                 break
@@ -105,9 +105,9 @@ class NaiveEngine:
             if i not in served:
                 continue
             request.computed += served[i]
-            if request.computed == request.prefill + request.made:
-                request.made += 1
-            if request.made == request.decode:
+            if request.computed == request.prefill + request.output_tokens:
+                request.output_tokens += 1
+            if request.output_tokens == request.decode:
                 request.blocks = 0
                 self.running.remove(i)
                 finished.append(i)

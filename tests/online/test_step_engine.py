@@ -47,9 +47,9 @@ def test_each_step_is_that_of_the_slow_twin(data, seed):
         assert list(record.finished) == expected["finished"]
         for i, request in twin.requests.items():
             made, computed, blocks, preemptions, recomputed = table.ints[
-                [k.MADE, k.COMPUTED, k.BLOCKS, k.PREEMPTIONS, k.RECOMPUTED], i
+                [k.OUTPUT_TOKENS, k.COMPUTED, k.BLOCKS, k.PREEMPTIONS, k.RECOMPUTED], i
             ].tolist()
-            assert (made, blocks) == (request.made, request.blocks)
+            assert (made, blocks) == (request.output_tokens, request.blocks)
             assert preemptions == request.preemptions
             assert recomputed == request.recomputed
             assert computed == request.computed
@@ -193,7 +193,7 @@ def test_cancelled_requests_leave_at_once():
     engine.cancel(2)  # not there any more
     while engine.num_unfinished:
         engine.step(float(engine.num_steps))
-    assert engine.table.ints[k.MADE, :3].tolist() == [1, 20, 0]
+    assert engine.table.ints[k.OUTPUT_TOKENS, :3].tolist() == [1, 20, 0]
 
 
 class Sleeper:

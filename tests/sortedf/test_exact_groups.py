@@ -15,7 +15,7 @@ from sortedf.groups import Exact, Pool, exact_dp, fronts
 from sortedf.groups.core import (
     MAX_SCALE_BITS,
     Core,
-    Ranking,
+    MultiplierRanking,
     _smallest,
     best_multiplier,
     scale_for,
@@ -23,7 +23,7 @@ from sortedf.groups.core import (
 )
 from sortedf.groups.exact import select
 from sortedf.groups.exact_dp import largest_size
-from sortedf.groups.fronts import Row, best_choice
+from sortedf.groups.fronts import FrontRow, best_choice
 from sortedf.methods import RULES
 from sortedf.options import Options
 from tests import naive
@@ -109,7 +109,7 @@ def test_bounds_hold_and_keep_every_group_in_reach(instance, share):
     pool = Pool.of(instance)
     scale = scale_for(pool.kv_budget, len(pool.ids))
     core = Core.whole(pool)
-    ranking = Ranking(core, int(share * scale), scale, len(pool.ids))
+    ranking = MultiplierRanking(core, int(share * scale), scale, len(pool.ids))
     least = naive.least_sums(instance)
     sizes = np.array(sorted(least))
     bounds = ranking.least_sums(sizes).tolist()
@@ -133,7 +133,7 @@ def test_best_multiplier_gives_the_highest_bound(instance, data):
     core = Core.whole(pool)
 
     def bound(multiplier: int) -> int:
-        ranking = Ranking(core, multiplier, scale, size)
+        ranking = MultiplierRanking(core, multiplier, scale, size)
         return int(ranking.least_sums(np.array([size]))[0])
 
     best = bound(best_multiplier(core, size, scale))
@@ -191,7 +191,7 @@ def test_choice_among_few_is_that_of_brute_force(instance, data):
         if w[list(group)].sum() <= room and o[list(group)].sum() <= target
     ]
     middle = data.draw(st.integers(1, 1023))
-    rows = [Row.of(o, w, size, target, room, a, 1024) for a in (0, middle, 1024)]
+    rows = [FrontRow.of(o, w, size, target, room, a, 1024) for a in (0, middle, 1024)]
     found = best_choice(o, w, size, room, rows, stop=lambda: False)
     expected = list(min(choices)[1]) if choices else None
     assert (None if found is None else found.tolist()) == expected

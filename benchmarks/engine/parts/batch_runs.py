@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.common.data import TINY_MODEL_LEN, MissingDataError, scaled_mix
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.common.data import TINY_MODEL_LEN
-from online.executor.execution import run_course
+from online.executor.execution import execute_plan
 from online.executor.vllm_engine import VllmEngine, VllmSettings
 from online.rules import StepRules
 
 if TYPE_CHECKING:
-    from online.executor.execution import Course, Execution
+    from online.executor.execution import Execution, RunPlan
     from sortedf import Instance
 
 KV_BUDGET = 4096
@@ -42,7 +42,7 @@ def rules_of(settings: VllmSettings) -> StepRules:
 
 
 def execute(
-    course: Course, instance: Instance, settings: VllmSettings
+    plan: RunPlan, instance: Instance, settings: VllmSettings
 ) -> tuple[Execution, VllmEngine]:
     """Run a course in an engine of its own, which is closed then."""
     made: list[VllmEngine] = []
@@ -51,6 +51,6 @@ def execute(
         made.append(VllmEngine(table, policy, settings))
         return made[-1]
 
-    execution = run_course(course, instance, start)
+    execution = execute_plan(plan, instance, start)
     made[0].close()
     return execution, made[0]

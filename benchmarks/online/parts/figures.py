@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.common.online_runs import mean_latency, middle, p99
-from online.plots.lines import legend, style
+from online.plots.line_style import legend, style
 from sortedf.plotting.canvas import NEUTRAL, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from benchmarks.online.parts.tails_page import (
     point,
     shown,
 )
-from online.plots.lines import legend, style
+from online.plots.line_style import legend, style
 from sortedf.plotting.canvas import NEUTRAL, matplotlib, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from online.ranking.inputs import FrozenStates, Inputs
 from online.ranking.libraries import torch
 from online.ranking.losses import LOSSES
 from online.ranking.network import network_of, tokenizer_of
+from online.ranking.prompt_tokens import PromptTokens
 from online.ranking.rivals import RIVALS
-from online.ranking.settings import TrainingSettings
 from online.ranking.split import split
-from online.ranking.tokens import PromptTokens
 from online.ranking.training import train
+from online.ranking.training_settings import TrainingSettings
 from sortedf.atomic import atomic_path
 
 if TYPE_CHECKING:

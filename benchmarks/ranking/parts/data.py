@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.common.data import MissingDataError
-from online.ranking.reading import read_rows
+from online.ranking.row_reading import read_rows
 from online.ranking.rows import Prompts, Rows, digest, prompts_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.ranking.parts.rank_worth_case import PAPERS_S
 from benchmarks.ranking.parts.rank_worth_page import FIGURES, chosen, gain
-from online.plots.lines import legend, style
+from online.plots.line_style import legend, style
 from sortedf.plotting.canvas import NEUTRAL, new_figure, tidy
 
 if TYPE_CHECKING:

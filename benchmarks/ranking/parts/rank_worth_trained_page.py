@@ -11,7 +11,7 @@ from benchmarks.common.registry import Row, markdown_table
 from benchmarks.ranking.parts.rank_worth_case import PAPERS_S
 from benchmarks.ranking.parts.rank_worth_figures import panels
 from benchmarks.ranking.parts.rank_worth_page import FIGURES, chosen, gain
-from online.plots.lines import legend, style
+from online.plots.line_style import legend, style
 from sortedf.plotting.canvas import NEUTRAL, new_figure
 
 if TYPE_CHECKING:

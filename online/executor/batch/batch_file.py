@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from online.executor.batch.errors import BatchFileError
+from online.executor.batch.batch_errors import BatchFileError
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from online.driver import drive
-from online.executor.options import SchedulerOptions, scheduler_options
+from online.executor.scheduler_options import SchedulerOptions, scheduler_options
 from online.executor.vllm_scheduler import AsyncPolicyScheduler, PolicyScheduler
 from online.requests import RequestTable
 from online.step_engine import StepEngine

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from online.executor.batch.batch_file import BatchFile, BatchRequest, read_batch
-from online.executor.batch.errors import (
+from online.executor.batch.batch_errors import (
     BatchFileError,
     EngineGoneError,
     UnfinishedError,
 )
-from online.executor.batch.journal import Header, Journal, sync_folder
-from online.executor.batch.lengths import (
+from online.executor.batch.batch_file import BatchFile, BatchRequest, read_batch
+from online.executor.batch.batch_method import BatchMethod, start_order
+from online.executor.batch.expected_lengths import (
     body_with_hints,
     expected_tokens,
     read_lengths,
 )
-from online.executor.batch.method import Method, places
-from online.executor.batch.ranking import rank
+from online.executor.batch.journal import Header, Journal, sync_folder
+from online.executor.batch.ranked_requests import rank
 from online.executor.batch.runner import (
     Clock,
     Job,
@@ -39,15 +39,15 @@ from sortedf.atomic import atomic_path, refuse_unwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from online.executor.batch.ranking import Ranked, Ranking
-    from online.executor.batch.settings import EngineSettings
+    from online.executor.batch.engine_settings import EngineSettings
+    from online.executor.batch.ranked_requests import Ranked, RankerUse
     from online.rules import StepRules
 
 
 logger = logging.getLogger("sortedf")
 
 
-class Engine(Serving, Protocol):
+class BatchServer(Serving, Protocol):
     """What a batch needs of an engine, beside answers."""
 
     rules: StepRules
@@ -76,19 +76,19 @@ class BatchJob:
     ----------
     input, output : Path
     settings : EngineSettings
-    method : Method
+    method : BatchMethod
     lengths : Path, optional
         File of expected answer lengths.
-    ranking : Ranking, optional
+    ranking : RankerUse, optional
         By which requests get a score, and a length where nothing better is known.
     """
 
     input: Path
     output: Path
     settings: EngineSettings
-    method: Method
+    method: BatchMethod
     lengths: Path | None = None
-    ranking: Ranking | None = None
+    ranking: RankerUse | None = None
 
     def header(self, batch: BatchFile) -> Header:
         """Return what the journal is to say of this."""
@@ -107,7 +107,7 @@ class BatchJob:
 
 
 @dataclass(slots=True)
-class Summary:
+class BatchSummary:
     """What became of a batch.
 
     Attributes
@@ -146,7 +146,7 @@ class Summary:
         self.seconds = time.perf_counter() - self.began
 
 
-def run_job(job: BatchJob, serve: Serve, report: Report) -> Summary:
+def run_job(job: BatchJob, serve: Serve, report: Report) -> BatchSummary:
     """Answer all requests that are not answered yet, and write the output.
 
     Raises
@@ -164,7 +164,7 @@ def run_job(job: BatchJob, serve: Serve, report: Report) -> Summary:
     try:
         if journal.settings != header.settings:
             logger.warning("%s was begun with other settings.", journal.path)
-        summary = Summary(len(batch.requests), len(journal.entries))
+        summary = BatchSummary(len(batch.requests), len(journal.entries))
         with _kept(journal, summary.requests):
             left = refuse_unsupported(batch.requests, journal)
             if left:
@@ -219,20 +219,20 @@ def _run(
     told: Mapping[str, int],
     serve: Serve,
     journal: Journal,
-    summary: Summary,
+    summary: BatchSummary,
     report: Report,
 ) -> None:
     """Start an engine and let the requests run in it."""
 
-    def tell() -> None:
+    def update_hint() -> None:
         report(len(journal.entries), journal.num_failed, summary.requests)
 
     async def run() -> None:
         _end_on_terminate()
         async with serve(job.settings, job.method.scheduler) as engine:
             jobs = await _jobs(requests, told, engine, job)
-            tell()
-            clock = await run_all(jobs, engine, journal, tell)
+            update_hint()
+            clock = await run_all(jobs, engine, journal, update_hint)
             summary.note_run(clock, engine.counts["preemptions"])
 
     asyncio.run(run())
@@ -247,7 +247,10 @@ def _end_on_terminate() -> None:
 
 
 async def _jobs(
-    requests: list[BatchRequest], told: Mapping[str, int], engine: Engine, job: BatchJob
+    requests: list[BatchRequest],
+    told: Mapping[str, int],
+    engine: BatchServer,
+    job: BatchJob,
 ) -> list[Job]:
     """Give each request its hints; with an offline method solve for the order."""
     ranked: Mapping[str, Ranked] = {}
@@ -270,8 +273,8 @@ def _score(ranked: Ranked | None) -> float | None:
 async def _in_order(
     requests: list[BatchRequest],
     expected: list[int | None],
-    engine: Engine,
-    method: Method,
+    engine: BatchServer,
+    method: BatchMethod,
 ) -> list[Job]:
     """Solve for the order, and put the requests into it."""
     prefill = [await engine.num_prompt_tokens(request) for request in requests]
@@ -281,7 +284,7 @@ async def _in_order(
         max(1, min(length or engine.max_model_len, engine.max_model_len - s))
         for s, length in zip(prefill, expected, strict=True)
     ]
-    place = await asyncio.to_thread(places, prefill, decode, engine.rules, method)
+    place = await asyncio.to_thread(start_order, prefill, decode, engine.rules, method)
     entries = enumerate(zip(requests, expected, place, strict=True))
     jobs = [
         (place, i, (r, body_with_hints(r, length, place)))

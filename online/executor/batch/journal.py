@@ -17,13 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from online.executor.batch.errors import JournalError, UnfinishedError
+from online.executor.batch.batch_errors import JournalError, UnfinishedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from online.executor.batch.lines import Answer
+    from online.executor.batch.answer_lines import Answer
 
 FORMAT = "sortedf run-batch 1"
 BEGINS = json.dumps({"format": FORMAT})[:-1].encode()

@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from online.executor.batch.batch_file import SUPPORTED
-from online.executor.batch.errors import EngineGoneError
-from online.executor.batch.lines import (
+from online.executor.batch.answer_lines import (
     INTERNAL_ERROR,
     Answer,
     error_answer,
     unsupported,
 )
+from online.executor.batch.batch_errors import EngineGoneError
+from online.executor.batch.batch_file import SUPPORTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

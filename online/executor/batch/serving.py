@@ -15,16 +15,16 @@ from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from online.executor.batch.answer_lines import Answer
+from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_file import CHAT, BatchRequest
-from online.executor.batch.errors import EngineGoneError
-from online.executor.batch.lines import Answer
-from online.executor.door import require_vllm
+from online.executor.vllm_version import require_vllm
 from online.rules import StepRules
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from online.executor.batch.settings import EngineSettings
+    from online.executor.batch.engine_settings import EngineSettings
 
 SCHEDULERS = {
     True: "online.executor.batch.engine_side.AsyncBatchScheduler",

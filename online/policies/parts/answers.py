@@ -45,7 +45,7 @@ class Answers:
     def update(self, state: State) -> bool:
         """Take in a snapshot; return whether more is known now."""
         if len(state.ended):
-            made = state.requests.made[np.array(state.ended, dtype=np.int64)]
+            made = state.requests.output_tokens[np.array(state.ended, dtype=np.int64)]
             self._new += np.minimum(made[made > 0], LONGEST).tolist()
         if len(self._new) < max(1, self.count // 8):
             return False

@@ -16,7 +16,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 def grown(array: NDArray[Scalar], state: State) -> NDArray[Scalar]:
     """Return `array`, with zeros behind it for ids that the table has got since."""
-    missing = len(state.requests.made) - len(array)
+    missing = len(state.requests.output_tokens) - len(array)
     if missing <= 0:
         return array
     return np.concatenate([array, np.zeros(missing, dtype=array.dtype)])

@@ -69,7 +69,7 @@ class ExpectedRoom:
     def _usage(self, state: State, ids: Ints, steps: Ints) -> tuple[Floats, Floats]:
         """Mean and variance of each request's tokens at each step ahead."""
         requests = state.requests
-        made = requests.made[ids]
+        made = requests.output_tokens[ids]
         chance = self._answers.go_on(made, steps - 1)
         padding = (state.rules.block_size - 1) / 2
         tokens = (requests.prefill[ids] + made)[:, None] + steps[None, :] + padding

@@ -111,8 +111,8 @@ class GroupQueue:
         rows = []
         for i in ids:
             # What it has made is part of the prompt now.
-            decode = max(lengths.item(i) - each.made[i], 1)
-            prefill = each.prefill[i] + each.made[i]
+            decode = max(lengths.item(i) - each.output_tokens[i], 1)
+            prefill = each.prefill[i] + each.output_tokens[i]
             blocks = min(-(-(prefill + decode - 1 + extra) // size), most)
             rows.append((decode, i, prefill, blocks * size))
             self._decode[i] = decode

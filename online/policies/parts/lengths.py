@@ -79,7 +79,7 @@ class Raised:
             if state.requests.preemptions[i] == 0:  # else more is known by now
                 self._raised[i] = state.requests.predicted[i]
         running = state.running
-        needed = state.requests.made[running] + 1
+        needed = state.requests.output_tokens[running] + 1
         outlived = needed > self._raised[running]
         raised = np.ceil(self.factor * needed[outlived])
         raised = np.minimum(raised, UNKNOWN).astype(np.int64)
@@ -97,5 +97,5 @@ class Raised:
         ids = np.append(state.running, np.array(start, dtype=np.int64))
         if self.factor == 1 or not len(ids):
             return math.inf
-        left = self._raised[ids] - state.requests.made[ids]
+        left = self._raised[ids] - state.requests.output_tokens[ids]
         return state.step + int(left.min())

@@ -120,7 +120,7 @@ class ListPolicy:
         if state.quiet:
             return False
         each, lengths = state.requests.each, self.lengths.by_id
-        preemptions, made = each.preemptions, each.made
+        preemptions, made = each.preemptions, each.output_tokens
         return (
             any([preemptions[i] for i in state.joined])
             or any([made[i] != lengths.item(i) for i in state.ended])
@@ -144,7 +144,7 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     most = min(rules.seqs_cap - len(state.running), free)
     if most <= 0:
         return []
-    prefill, made = each.prefill, each.made
+    prefill, made = each.prefill, each.output_tokens
     whole = rules.reserve_prompt  # else it starts whoever has room for a first chunk
     head = queue.head(min(most, FIRST))
     while True:

@@ -66,7 +66,7 @@ class LookAhead:
                 rules.seqs_cap, rules.tokens_cap, rules.chunked_prefill,
             )  # fmt: skip
         count = look_ahead(
-            requests.prefill, lengths, requests.made, requests.computed,
+            requests.prefill, lengths, requests.output_tokens, requests.computed,
             state.running, candidates, self.backfill, *self._rules, started, wait,
         )  # fmt: skip
         step = state.step

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Entries of the array of rules, and rows of the request table, that are read here; see
 # `online.step_kernels`.
 BLOCK_SIZE, MAX_SEQS, MAX_TOKENS_STEP, CHUNKED, WATERMARK, EXTRA = 0, 1, 2, 3, 5, 6
-PREFILL, COMPUTED, MADE = 0, 3, 4
+PREFILL, COMPUTED, OUTPUT_TOKENS = 0, 3, 4
 
 
 @kernel
@@ -56,7 +56,7 @@ def _sort(
 @kernel
 def _blocks_after(ints: Ints, i: int, size: int, extra: int) -> int:
     """Blocks that a request holds when all its tokens so far are processed."""
-    tokens: int = ints[PREFILL, i] + ints[MADE, i]
+    tokens: int = ints[PREFILL, i] + ints[OUTPUT_TOKENS, i]
     return -(-(tokens + extra) // size)
 
 
@@ -123,11 +123,11 @@ def choose(
         i = running[m]
         num_guarded += guarded[m]
         free -= _growth(ints, i, size, extra)
-        tokens -= ints[PREFILL, i] + ints[MADE, i] - ints[COMPUTED, i]
+        tokens -= ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - ints[COMPUTED, i]
     started = 0
     for c in range(num_candidates):
         i = candidates[c]
-        own = ints[PREFILL, i] + ints[MADE, i]
+        own = ints[PREFILL, i] + ints[OUTPUT_TOKENS, i]
         # Evicting for tokens would not help: who decodes gives back a single one.
         if tokens < (1 if rules[CHUNKED] else own):
             break
@@ -143,7 +143,7 @@ def choose(
                 break
             j = running[places[left]]
             free_then += _blocks_after(ints, j, size, extra)
-            tokens_then += ints[PREFILL, j] + ints[MADE, j] - ints[COMPUTED, j]
+            tokens_then += ints[PREFILL, j] + ints[OUTPUT_TOKENS, j] - ints[COMPUTED, j]
             count_then -= 1
         if left < 0:
             break

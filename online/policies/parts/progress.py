@@ -46,11 +46,11 @@ class Progress:
         if state.joined:
             self._most[newcomers(state)] = 0
         running = state.running
-        made = state.requests.made[running]
+        made = state.requests.output_tokens[running]
         self._most[running] = np.maximum(self._most[running], made)
         self._ran, self._made, self._step = running, made, state.step
 
-    def made(self, ids: Ints) -> Ints:
+    def output_tokens(self, ids: Ints) -> Ints:
         """Most tokens made so far."""
         return np.asarray(self._most[ids])
 
@@ -69,7 +69,7 @@ class Progress:
         request does not get worse while its prompt goes on, which could take its turn
         before it has made a token.
         """
-        tokens = self.made(ids) * self._time.work(0, 1)
+        tokens = self.output_tokens(ids) * self._time.work(0, 1)
         return np.asarray(self.prompt_s(requests, ids) + tokens)
 
     def tokens_to_next(self, state: State, first: int) -> int:

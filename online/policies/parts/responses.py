@@ -18,5 +18,5 @@ def response_times(state: State) -> list[float]:
     if not len(state.running):
         return []
     each = state.requests.each
-    arrival_s, made = each.arrival_s, each.made
+    arrival_s, made = each.arrival_s, each.output_tokens
     return [state.now_s - arrival_s[i] for i in state.ended if made[i]]

@@ -17,8 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import installed_version
 
 # Settings of an engine on a CPU, so that this runs anywhere. On a GPU leave them out.
 SMALL_ENGINE = [

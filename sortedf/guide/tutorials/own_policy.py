@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sortedf
-from online.executor.execution import chart, run_course
+from online.executor.execution import execute_plan, plan_run
 from online.executor.vllm_engine import VllmEngine, VllmSettings
 from online.policies.parts.listed import fitting_head
 from online.policies.parts.ranked_queue import RankedQueue
@@ -67,9 +67,9 @@ def main() -> None:
 
     # The same name, now in a real engine: each request should complete in the very
     # step that the step engine foresees.
-    course = chart(INSTANCE, rules, "short-prompt", mode="policy")
-    run = run_course(
-        course, INSTANCE, lambda table, policy: VllmEngine(table, policy, SETTINGS)
+    plan = plan_run(INSTANCE, rules, "short-prompt", mode="policy")
+    run = execute_plan(
+        plan, INSTANCE, lambda table, policy: VllmEngine(table, policy, SETTINGS)
     )
     print(f"in vLLM short-prompt: mean completion {run.log.completion_s.mean():.1f}")
     print(f"as foreseen: {run.steps_matching} of {INSTANCE.num_requests} requests")

@@ -26,8 +26,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import installed_version
 
 OURS = {"sortedf": {"policy": "svf", "max_wait_s": 120}}
 START_S = 600  # seconds that the server may take to start

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.common.data import TINY_MODEL_LEN
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ def start_llm(real_engine, tmp_path):
         with pytest.MonkeyPatch.context() as patch:
             for name, value in CPU_SETTINGS.items():
                 patch.setenv(name, value)
-            from online.executor.door import require_vllm
+            from online.executor.vllm_version import require_vllm
 
             vllm = require_vllm()
             kind = "AsyncPolicyScheduler" if run_async else "PolicyScheduler"

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.common.data import scaled_mix
 from online.driver import drive
-from online.executor.execution import chart, run_course
+from online.executor.execution import execute_plan, plan_run
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.rules import StepRules
@@ -41,9 +41,9 @@ def agree(real_engine, instance, method, mode, **settings):
     """Run both engines and compare everything that the logs hold."""
     rules = StepRules(KV_BUDGET, 32, settings["max_num_seqs"],
                       settings["max_batched_tokens"])  # fmt: skip
-    course = chart(instance, rules, method, mode=mode)
-    execution = run_course(
-        course,
+    plan = plan_run(instance, rules, method, mode=mode)
+    execution = execute_plan(
+        plan,
         instance,
         lambda table, policy: real_engine(
             table, policy, kv_budget=KV_BUDGET, **settings
@@ -106,12 +106,12 @@ def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
 
 def test_stock_scheduler_is_fcfs(real_engine):
     """Our `fcfs` finishes every request in the step in which plain vLLM does."""
-    from online.executor.stock import run_stock
+    from online.executor.baseline import run_baseline
     from online.executor.vllm_engine import VllmSettings
 
     instance = scaled_mix(150, 5)
     execution = agree(real_engine, instance, "fcfs", "policy", **WIDE)
     settings = VllmSettings(KV_BUDGET, max_model_len=1024, **WIDE)
-    stock = run_stock(instance, settings)
+    stock = run_baseline(instance, settings)
     assert stock.completion_step.tolist() == execution.log.completion_step.tolist()
     assert stock.preemptions == execution.log.preemptions.sum() > 0

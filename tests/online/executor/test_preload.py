@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from online.executor.door import installed_version
 from online.executor.preload import preload
+from online.executor.vllm_version import installed_version
 from online.policy import make_policy
 from online.rules import StepRules
 from sortedf.step_time import UNIT_STEPS

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.engine.parts.played_device import played, step
 from online import step_kernels as k
-from online.executor.options import SchedulerOptions
 from online.executor.prompts import random_prompt
+from online.executor.scheduler_options import SchedulerOptions
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.state import NOTHING, Decision
@@ -63,7 +63,7 @@ def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
     assert scheduler.policy_in_charge is not None
     assert scheduler.get_num_unfinished_requests() == 0
     llm.generate(prompts[:1], params[:1], use_tqdm=False)
-    assert scheduler.table.num_places <= 120  # a server must not remember them all
+    assert scheduler.table.num_ids <= 120  # a server must not remember them all
 
 
 @pytest.mark.parametrize(("policy", "tokens"), [("svf", 512), ("fcfs", 48)])
@@ -92,12 +92,12 @@ def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
         looks += len(scheduler.running)
         for request in scheduler.running:
             i = request.sortedf_id
-            assert ints[k.MADE, i] == request.num_output_tokens
+            assert ints[k.OUTPUT_TOKENS, i] == request.num_output_tokens
             assert ints[k.COMPUTED, i] == request.num_computed_tokens
             assert ints[k.PREFILL, i] == request.num_prompt_tokens
     assert looks > 100
     assert scheduler.policy_in_charge is not None
-    assert scheduler.table.num_places <= 60
+    assert scheduler.table.num_ids <= 60
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "svf", "sorted-f-online", "srpt", "las"])

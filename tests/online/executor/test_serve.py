@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_engine import CPU_SETTINGS
+from online.executor.vllm_version import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -119,7 +119,7 @@ def run(
     log = drive(engine, step_time=step_time, on_step=look)
     assert log.completed.all()
     assert not log.refused
-    made_all = table.ints[k.MADE, : instance.num_requests]
+    made_all = table.ints[k.OUTPUT_TOKENS, : instance.num_requests]
     assert made_all.tolist() == instance.decode.tolist()
     return Run(log, records, watched)
 

@@ -53,8 +53,8 @@ class World:
         """Let each running request make one; those that are done leave."""
         self.step += 1
         for i in list(self.running):
-            self.table.ints[k.MADE, i] += 1
-            if self.table.ints[k.MADE, i] == self.table.ints[k.DECODE, i]:
+            self.table.ints[k.OUTPUT_TOKENS, i] += 1
+            if self.table.ints[k.OUTPUT_TOKENS, i] == self.table.ints[k.DECODE, i]:
                 self.running.remove(i)
 
     def look(self, **changes: Any) -> State:

@@ -124,5 +124,5 @@ def test_what_becomes_known_of_a_running_request_counts_at_once():
     engine.step(0.0)
     engine.add(1)
     assert not engine.step(1.0).started
-    engine.tell(0, predicted=20)
+    engine.update_hint(0, predicted=20)
     assert engine.step(2.0).started == [1]

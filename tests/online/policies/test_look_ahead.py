@@ -93,7 +93,7 @@ def moments(draw: st.DrawFn) -> tuple[State, np.ndarray, list[int], int]:
     table = RequestTable.of_arrays(
         np.array(prefill), np.array(decode), np.zeros(n), predicted=decode
     )
-    table.ints[k.MADE, :n] = made
+    table.ints[k.OUTPUT_TOKENS, :n] = made
     for i in running:
         table.ints[k.COMPUTED, i] = prefill[i] + made[i] - 1
     rules = StepRules(
@@ -118,7 +118,7 @@ def never_overflows(state: State, decode: np.ndarray, started: list[int]) -> boo
     """Whether all who run, and those started now, get through every coming step."""
     rules, requests = state.rules, state.requests
     here = [*state.running.tolist(), *started]
-    made = {i: int(requests.made[i]) for i in here}
+    made = {i: int(requests.output_tokens[i]) for i in here}
     if len(here) > rules.seqs_cap:
         return False
     while here:
@@ -163,7 +163,7 @@ def test_who_must_wait_could_not_have_started_sooner(moment):
     i = waiting[len(started)]
     # If nobody else starts, in which coming step does it fit first?
     ran = [*state.running.tolist(), *started]
-    made = {j: int(state.requests.made[j]) for j in ran}
+    made = {j: int(state.requests.output_tokens[j]) for j in ran}
     later = 0
     while True:
         here = [j for j in ran if made[j] < decode[j]]
@@ -171,7 +171,7 @@ def test_who_must_wait_could_not_have_started_sooner(moment):
             state.requests.prefill[: len(decode)], decode, np.zeros(len(decode))
         )
         for j in here:
-            table.ints[k.MADE, j] = made[j]
+            table.ints[k.OUTPUT_TOKENS, j] = made[j]
         then = State(
             state.step + later, 0.0, np.array(here, dtype=np.int64), table.view, 0, [],
             [], False, state.rules, UNIT_STEPS, {},

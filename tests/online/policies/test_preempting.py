@@ -51,7 +51,7 @@ rules = st.builds(
 @pytest.mark.parametrize(
     "name",
     [
-        *("PREFILL", "COMPUTED", "MADE"),
+        *("PREFILL", "COMPUTED", "OUTPUT_TOKENS"),
         *("BLOCK_SIZE", "MAX_SEQS", "MAX_TOKENS_STEP"),
         *("CHUNKED", "WATERMARK", "EXTRA"),
     ],
@@ -76,7 +76,7 @@ def test_the_kernel_chooses_as_its_twin_does(rules, data):
     runs = each(st.booleans(), "runs")
     part = each(st.sampled_from([0, 1, 9, 18, 18, 18]), "computed")
     world = World(prefill, [99] * n, rules)
-    world.table.ints[k.MADE, :n] = made
+    world.table.ints[k.OUTPUT_TOKENS, :n] = made
     world.arrive(range(n))
     world.start([i for i in range(n) if runs[i]])
     computed = [min(part[i], prefill[i] + made[i]) if runs[i] else 0 for i in range(n)]

@@ -60,7 +60,7 @@ def records(
                 if predicted is None and score is None:
                     engine.cancel(i)
                 else:
-                    engine.tell(i, predicted=predicted, score=score)
+                    engine.update_hint(i, predicted=predicted, score=score)
         steps += 1
         record = engine.step(now_s)
         seen.append(

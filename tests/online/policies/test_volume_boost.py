@@ -34,7 +34,7 @@ def finished(lengths: list[list[int]]) -> Answers:
     answers = Answers()
     for batch in lengths:
         world = World([1] * len(batch), batch)
-        world.table.ints[k.MADE, : len(batch)] = batch
+        world.table.ints[k.OUTPUT_TOKENS, : len(batch)] = batch
         answers.update(world.look(ended=list(range(len(batch)))))
     return answers
 
@@ -116,7 +116,7 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
     world = World([10, 20, 5, 12, 3, 30, 8, 6], [40] * 8, StepRules(budget, size))
     world.arrive(range(8))
     world.start(range(running))
-    world.table.ints[k.MADE, :3] = [0, 5, 16]
+    world.table.ints[k.OUTPUT_TOKENS, :3] = [0, 5, 16]
     head = list(range(running, running + offered))
     got = ExpectedRoom(answers, margin).admit(world.look(), head)
     steps = np.unique(np.geomspace(1, 31, POINTS).astype(int)).tolist()
@@ -125,7 +125,7 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
         for h in steps:
             mean = variance = 0.0
             for i in ids:
-                m = int(world.table.ints[k.MADE, i])
+                m = int(world.table.ints[k.OUTPUT_TOKENS, i])
                 longer = [length for length in seen if length > m]
                 p = sum(length > m + h - 1 for length in longer) / len(longer)
                 held = int(world.table.ints[k.PREFILL, i]) + m + h + (size - 1) / 2

@@ -15,9 +15,9 @@ from online.ranking.features import features
 from online.ranking.folder import seen_prompts
 from online.ranking.inputs import FrozenStates
 from online.ranking.network import network_of, tokenizer_of
+from online.ranking.prompt_tokens import PromptTokens
 from online.ranking.rivals import NEIGHBOURS, RIVALS
 from online.ranking.rows import Prompts
-from online.ranking.tokens import PromptTokens
 from tests.online.ranking import naive
 from tests.online.ranking.tiny import prompts
 

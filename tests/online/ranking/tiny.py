@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 
-from online.ranking.calibration import calibrate
 from online.ranking.folder import write_folder
+from online.ranking.length_calibration import calibrate
 from online.ranking.network import network_of, tokenizer_of
 
 WORDS = [

@@ -7,11 +7,11 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from online.executor.batch.errors import EngineGoneError
+from online.executor.batch.answer_lines import Answer
+from online.executor.batch.batch_errors import EngineGoneError
+from online.executor.batch.batch_method import read_method
+from online.executor.batch.engine_settings import EngineSettings
 from online.executor.batch.job import BatchJob
-from online.executor.batch.lines import Answer
-from online.executor.batch.method import read_method
-from online.executor.batch.settings import EngineSettings
 from online.rules import StepRules
 
 if TYPE_CHECKING:

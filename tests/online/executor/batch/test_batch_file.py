@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from online.executor.batch.batch_errors import BatchFileError
 from online.executor.batch.batch_file import read_batch
-from online.executor.batch.errors import BatchFileError
 from tests.online.executor.batch.stub import request, write_batch
 
 

@@ -7,9 +7,13 @@ import json
 
 import pytest
 
-from online.executor.batch.errors import BatchFileError, JournalError, UnfinishedError
+from online.executor.batch.answer_lines import error_answer
+from online.executor.batch.batch_errors import (
+    BatchFileError,
+    JournalError,
+    UnfinishedError,
+)
 from online.executor.batch.job import run_job
-from online.executor.batch.lines import error_answer
 from sortedf.errors import OutputError
 from tests.online.executor.batch.stub import (
     StubEngine,

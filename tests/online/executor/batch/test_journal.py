@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online.executor.batch.errors import JournalError, UnfinishedError
+from online.executor.batch.answer_lines import Answer
+from online.executor.batch.batch_errors import JournalError, UnfinishedError
 from online.executor.batch.journal import Header, Journal
-from online.executor.batch.lines import Answer
 
 HEADER = Header("0" * 64, "model", {"method": "svf"})
 ANSWERS = [

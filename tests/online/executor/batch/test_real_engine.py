@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from online.executor.door import installed_version
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_version import installed_version
 from tests.online.executor.batch.stub import read_lines, request, write_batch
 
 pytestmark = [

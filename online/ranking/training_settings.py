@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from online.ranking.errors import RankingError
 from online.ranking.losses import LOSSES
-from online.ranking.tokens import TRUNCATIONS
+from online.ranking.prompt_tokens import TRUNCATIONS
+from online.ranking.ranking_error import RankingError
 from sortedf.arrays import checked_int
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from online.executor.batch.settings import read_arguments
+from online.executor.batch.engine_settings import read_arguments
 
 
 def test_values_are_json_or_text():

@@ -9,11 +9,11 @@ import pytest
 
 from online.executor.batch import serving
 from online.executor.batch.batch_file import BatchRequest, read_batch
+from online.executor.batch.expected_lengths import expected_tokens
 from online.executor.batch.job import run_job
-from online.executor.batch.lengths import expected_tokens
-from online.executor.batch.ranking import Ranked, Ranking, prompt_text, rank
+from online.executor.batch.ranked_requests import Ranked, RankerUse, prompt_text, rank
 from online.ranking import load_ranker
-from online.ranking.formats import batch_prompts
+from online.ranking.record_formats import batch_prompts
 from online.ranking.records import Record
 from tests.online.executor.batch.stub import (
     StubEngine,
@@ -85,17 +85,17 @@ def test_the_text_is_that_of_training(tmp_path, body, text):
 def test_no_text_no_score(body):
     scorer = ByLetters()
     assert prompt_text(body) is None
-    assert rank([asking("a", **body)], Ranking(scorer)) == {}
+    assert rank([asking("a", **body)], RankerUse(scorer)) == {}
     assert scorer.asked == []
 
 
 def test_scores_and_lengths_by_request(caplog):
     requests = [asking("a", **said("four")), asking("b"), asking("c", **said("x"))]
     with caplog.at_level(logging.WARNING, "sortedf"):
-        found = rank(requests, Ranking(ByLetters()))
+        found = rank(requests, RankerUse(ByLetters()))
     assert found == {"a": Ranked(4.0, 40), "c": Ranked(1.0, 10)}
     assert "1 of 3 requests have no score" in caplog.text
-    assert rank(requests, Ranking(ByLetters(), 0.25))["a"].tokens == 20
+    assert rank(requests, RankerUse(ByLetters(), 0.25))["a"].tokens == 20
 
 
 def test_a_ranker_that_fails_fails_no_request(tmp_path, caplog):
@@ -110,7 +110,7 @@ def test_a_ranker_that_fails_fails_no_request(tmp_path, caplog):
     write_batch(tmp_path / "in.jsonl", [request("a", max_tokens=9), request("b")])
     for scorer in (Broken(), Odd()):
         engine = StubEngine()
-        job = job_for(tmp_path, method="pars", ranking=Ranking(scorer))
+        job = job_for(tmp_path, method="pars", ranking=RankerUse(scorer))
         summary = run_job(job, serve_with(engine), lambda *_: None)
         assert (summary.completed, summary.failed) == (2, 0)
         assert engine.bodies["a"]["vllm_xargs"] == {"predicted_tokens": 9}
@@ -137,7 +137,7 @@ def test_hints_of_every_kind_of_method(tmp_path, method):
     texts = {"long": "x" * 20, "short": "x", "middle": "x" * 9}
     write_batch(tmp_path / "in.jsonl", [request(n, t) for n, t in texts.items()])
     engine = StubEngine(at_once=1)
-    job = job_for(tmp_path, method=method, ranking=Ranking(ByLetters()))
+    job = job_for(tmp_path, method=method, ranking=RankerUse(ByLetters()))
     run_job(job, serve_with(engine), lambda *_: None)
     hints = {name: body["vllm_xargs"] for name, body in engine.bodies.items()}
     assert {name: hint["predicted_tokens"] for name, hint in hints.items()} == {
@@ -156,7 +156,7 @@ def test_hints_of_every_kind_of_method(tmp_path, method):
 @pytest.mark.parametrize("quantile", [0, 1, -0.5, float("nan")])
 def test_a_quantile_out_of_range(quantile):
     with pytest.raises(ValueError, match="must be between 0 and 1"):
-        Ranking(ByLetters(), quantile)
+        RankerUse(ByLetters(), quantile)
 
 
 def test_the_command_takes_a_rankers_folder(cli, tmp_path, monkeypatch):

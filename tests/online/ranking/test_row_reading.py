@@ -8,7 +8,7 @@ import json
 import pytest
 
 from online.ranking import RankingError
-from online.ranking.reading import read_prompts, read_rows
+from online.ranking.row_reading import read_prompts, read_rows
 from online.ranking.rows import Prompts, prompts_of
 from tests.online.ranking.tiny import write_rows
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from online.ranking.errors import RankingError
+from online.ranking.ranking_error import RankingError
 from online.ranking.records import Record, shortly
 from online.ranking.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sortedf.traces.tokens import Count
+    from sortedf.traces.token_counts import Count
 
 HUMAN = ("human", "user")
 MODEL = ("gpt", "chatgpt", "assistant")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from online.ranking.errors import RankingError
+from online.ranking.ranking_error import RankingError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ LEAST_PER_BIN, MOST_BINS = 5, 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class LengthCalibration:
     """Lengths that go with scores.
 
     Attributes
@@ -59,7 +59,7 @@ class Calibration:
         }
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Calibration:
+    def from_dict(cls, content: dict[str, Any]) -> LengthCalibration:
         """Read what `as_dict` gave."""
         if tuple(content["quantiles"]) != QUANTILES:
             raise RankingError(
@@ -69,7 +69,7 @@ class Calibration:
         return cls(np.array(content["score"]), np.array(content["log_length"]))
 
 
-def calibrate(scores: ArrayLike, lengths: ArrayLike) -> Calibration:
+def calibrate(scores: ArrayLike, lengths: ArrayLike) -> LengthCalibration:
     """Fit lengths to scores of prompts that were not trained on.
 
     The prompts, sorted by score, are cut into bins of about equal size; the quantiles
@@ -93,4 +93,6 @@ def calibrate(scores: ArrayLike, lengths: ArrayLike) -> Calibration:
     weights = [len(part) for part, _ in parts]
     # The same weights for every quantile, so that they do not cross.
     fitted = [isotonic_regression(row, weights=weights).x for row in raw]
-    return Calibration(np.array([part.mean() for part, _ in parts]), np.array(fitted))
+    return LengthCalibration(
+        np.array([part.mean() for part, _ in parts]), np.array(fitted)
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StockRun:
+class BaselineRun:
     """What plain vLLM did with a backlog.
 
     Attributes
@@ -37,7 +37,7 @@ class StockRun:
     num_steps: int
 
 
-def run_stock(instance: Instance, settings: VllmSettings) -> StockRun:
+def run_baseline(instance: Instance, settings: VllmSettings) -> BaselineRun:
     """Run a backlog in plain vLLM, in the requests' order."""
     llm, vllm = start_engine(settings, ours=False)
     n = instance.num_requests
@@ -61,7 +61,7 @@ def run_stock(instance: Instance, settings: VllmSettings) -> StockRun:
                 step[int(output.request_id)] = num_steps
                 seconds[int(output.request_id)] = time.perf_counter() - began
     llm.engine_core.shutdown()
-    return StockRun(step, seconds, len(preempted), num_steps)
+    return BaselineRun(step, seconds, len(preempted), num_steps)
 
 
 def _count_preemptions(scheduler: Any) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from online.executor.batch.batch_errors import BatchFileError
 from online.executor.batch.batch_file import BatchRequest
-from online.executor.batch.errors import BatchFileError
-from online.executor.batch.lengths import (
+from online.executor.batch.expected_lengths import (
     body_with_hints,
     expected_tokens,
     read_lengths,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from online.ranking.errors import RankingError
+from online.ranking.ranking_error import RankingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from online.executor.batch.method import places, read_method
+from online.executor.batch.batch_method import read_method, start_order
 from online.policy import POLICIES, make_policy
 from online.rules import StepRules
 from sortedf.methods import METHODS
@@ -42,5 +42,10 @@ def test_others_are_refused(text, message):
 def test_places_follow_the_plan():
     rules = StepRules(1024, 16, 8, 64)
     method = read_method("exact")
-    assert places([200, 1, 0, 30], [100, 2, 5, 2000], rules, method) == [1, 0, 4, 4]
-    assert places([], [], rules, method) == []
+    assert start_order([200, 1, 0, 30], [100, 2, 5, 2000], rules, method) == [
+        1,
+        0,
+        4,
+        4,
+    ]
+    assert start_order([], [], rules, method) == []

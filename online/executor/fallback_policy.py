@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sortedf")
 
 
-class Chooser:
+class FallbackPolicy:
     """A policy whose mistakes cost no request.
 
     When it raises, or names requests that are not where it says, the log says why and

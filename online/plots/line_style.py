@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from online.sweep import Outcome
+    from online.sweep import RunOutcome
 
 
 def style(rank: int) -> dict[str, Any]:
@@ -24,9 +24,9 @@ def style(rank: int) -> dict[str, Any]:
     }
 
 
-def by_policy(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+def by_policy(outcomes: Iterable[RunOutcome]) -> dict[str, list[RunOutcome]]:
     """Group outcomes by policy and options, in the order of the first of each."""
-    groups: dict[str, list[Outcome]] = {}
+    groups: dict[str, list[RunOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(str(outcome.run.policy), []).append(outcome)
     if not groups:

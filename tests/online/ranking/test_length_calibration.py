@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.ranking import RankingError
-from online.ranking.calibration import Calibration, calibrate
+from online.ranking.length_calibration import LengthCalibration, calibrate
 
 DATA = st.lists(
     st.tuples(st.floats(-5, 5), st.integers(1, 4000)), min_size=1, max_size=120
@@ -50,7 +50,7 @@ def test_quantiles_hold():
 def test_it_survives_json():
     """A data card keeps it."""
     known = calibrate([0.0, 1.0, 2.0] * 10, range(1, 31))
-    again = Calibration.from_dict(json.loads(json.dumps(known.as_dict())))
+    again = LengthCalibration.from_dict(json.loads(json.dumps(known.as_dict())))
     scores = [-1.0, 0.3, 5.0]
     assert again.lengths(scores).tolist() == known.lengths(scores).tolist()
 
@@ -59,7 +59,7 @@ def test_other_quantiles_are_refused():
     """Those of another version would be taken for ours."""
     content = {**calibrate([0.0], [5]).as_dict(), "quantiles": [0.5]}
     with pytest.raises(RankingError, match="quantiles"):
-        Calibration.from_dict(content)
+        LengthCalibration.from_dict(content)
 
 
 @pytest.mark.parametrize("quantile", [0.0, 1.0, float("nan")])

@@ -24,7 +24,7 @@ NEVER_S = 1e18
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class BatchMethod:
     """How the engine is told to order a batch.
 
     Attributes
@@ -48,7 +48,7 @@ def read_method(
     backfill: int | None = None,
     max_wait_s: float | None = None,
     **options: Any,
-) -> Method:
+) -> BatchMethod:
     """Find a policy or an offline method by name, `name:option=value` for a policy's.
 
     Parameters
@@ -74,7 +74,7 @@ def read_method(
         if max_wait_s is not None:
             own["max_wait_s"] = max_wait_s
         make_policy(named.name, **own)  # refuse bad options before anything runs
-        return Method({"policy": named.name, **own})
+        return BatchMethod({"policy": named.name, **own})
     load_plugins()
     if named.name not in METHODS:
         policies = sorted(n for n, kind in POLICIES.items() if not kind.needs_plan)
@@ -84,7 +84,7 @@ def read_method(
         )
     if named.options:
         raise ValueError(f"{text!r}: an offline method takes no options here.")
-    return Method(
+    return BatchMethod(
         {
             # The order comes with the requests, as their learned rank would.
             "policy": "pars",
@@ -97,8 +97,8 @@ def read_method(
     )
 
 
-def places(
-    prefill: Sequence[int], decode: Sequence[int], rules: StepRules, method: Method
+def start_order(
+    prefill: Sequence[int], decode: Sequence[int], rules: StepRules, method: BatchMethod
 ) -> list[int]:
     """Solve a backlog; return each request's place in the order of the starts.
 

@@ -19,7 +19,7 @@ MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A column of a file, or a stretch of one.
 
     Attributes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from online.ranking import RankingError
 from online.ranking.network import tokenizer_of
-from online.ranking.tokens import TRUNCATIONS, PromptTokens, cut
+from online.ranking.prompt_tokens import TRUNCATIONS, PromptTokens, cut
 from tests.online.ranking.tiny import WORDS
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sortedf")
 
 
-class Scorer(Protocol):
+class PromptScorer(Protocol):
     """What is asked of a ranker; see `online.ranking.Ranker`."""
 
     def score(self, prompts: Sequence[str]) -> Floats:
@@ -33,10 +33,10 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class RankerUse:
     """A ranker, and which quantile of the length its scores stand for."""
 
-    ranker: Scorer
+    ranker: PromptScorer
     quantile: float = 0.5
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Ranked:
     tokens: int
 
 
-def rank(requests: Sequence[BatchRequest], ranking: Ranking) -> dict[str, Ranked]:
+def rank(requests: Sequence[BatchRequest], ranking: RankerUse) -> dict[str, Ranked]:
     """Rank those requests that have a text, by `custom_id`.
 
     A ranker that fails, or that gives a request no finite score, fails no request: it

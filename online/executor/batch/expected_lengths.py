@@ -8,8 +8,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from online.executor.batch.batch_errors import BatchFileError
 from online.executor.batch.batch_file import BatchRequest, parse_object
-from online.executor.batch.errors import BatchFileError
 from online.executor.hints import PREDICTED_KEY, SCORE_KEY
 from online.requests import UNKNOWN
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from os import PathLike
 
-    from online.executor.batch.ranking import Ranked
+    from online.executor.batch.ranked_requests import Ranked
 
 COLUMNS = ("custom_id", "tokens")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from online.ranking.errors import RankingError
-from online.ranking.formats import (
+from online.ranking.ranking_error import RankingError
+from online.ranking.record_formats import (
     BY_RECORD,
     NoLength,
     batch_prompts,
@@ -16,12 +16,12 @@ from online.ranking.formats import (
 )
 from online.ranking.records import Record, read_records, read_text
 from online.ranking.rows import Row, Rows
-from sortedf.traces.tokens import token_counter
+from sortedf.traces.token_counts import token_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sortedf.traces.tokens import Count
+    from sortedf.traces.token_counts import Count
 
     Path = str | os.PathLike[str]
 
