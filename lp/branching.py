@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import climb_once, or_answers
+from lp.dual import climb_once, or_answers, prices_are_quick
 from lp.window_ascent import Spread, climb_windows
 from lp.windows import (
     Windows,
@@ -39,26 +39,32 @@ from lp.windows import (
     windowed_prices,
     windows_below,
 )
-from sortedf.bounds import BOUNDS, Proof
+from sortedf.bounds import Bound, BoundOptions, Stage, register_bound
 from sortedf.checker import check
 from sortedf.methods import METHODS, Method, Outcome
 from sortedf.methods.improve import search
+from sortedf.options import Options
 from sortedf.placement import place
 from sortedf.registry import register
 from sortedf.schedule import Schedule
+from sortedf.segments import horizon
 from sortedf.stop import Rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from sortedf.instance import Instance
-    from sortedf.options import Options
 
     Floats = NDArray[np.float64]
     HalfFloats = NDArray[np.float32]
 
 MAX_REQUESTS = 40
-"""Requests for which the method is meant."""
+"""Requests for which the method is meant, and up to which "auto" branches."""
+
+LONG = 30_000
+"""Steps above which "auto" does not branch, for each second of its time limit."""
 
 BRANCHED_UP_TO = 100
 """Above, the bound is the dual bound: splitting one request hardly lifts it."""
@@ -93,14 +99,29 @@ WINDOWS = (2, 0)
 """Backfill windows with which a node's list is placed."""
 
 
-@register(BOUNDS, "bound", "branching")
-def branching(instance: Instance, options: Options) -> Proof:
+def branching_is_quick(instance: Instance, time_limit: float | None) -> bool:
+    """Whether it often closes the gap within a second, or within the time limit."""
+    few = instance.num_requests <= MAX_REQUESTS
+    seconds = max(time_limit or 0.0, 1.0)
+    short = horizon(instance) <= LONG * seconds
+    return few and short and prices_are_quick(instance, time_limit)
+
+
+@register_bound(
+    "branching",
+    about="the dual bound, lifted by branching on time windows",
+    cost="seconds to minutes, for tens of requests",
+    certified=False,
+    quick=branching_is_quick,
+    stage=Stage.SEARCH,
+)
+def branching(instance: Instance, options: BoundOptions) -> Bound:
     """Dual bound, lifted by branching on windows; never below the dual bound.
 
     With a certificate only where the root's prices alone prove as much.
     """
-    proof, _ = _search(instance, options)
-    return proof
+    proven, _ = _search(instance, options, Options(time_limit_s=options.rest_s))
+    return proven
 
 
 def branch_and_bound(instance: Instance, options: Options) -> Outcome:
@@ -109,15 +130,15 @@ def branch_and_bound(instance: Instance, options: Options) -> Outcome:
     It begins at a schedule that `improve` finds, from `options.start` if that is given.
     With more than `BRANCHED_UP_TO` requests nothing is branched on.
     """
-    proof, found = _search(instance, options)
+    proven, found = _search(instance, options.of_bound(), options)
     schedule = found.schedule
     return Outcome(
         schedule,
         found_by=found.found_by,
         backfill=found.backfill,
-        complete=schedule.tel == proof.value,
-        lower_bound=proof.value,
-        interrupted=proof.interrupted,
+        complete=schedule.tel == proven.value,
+        lower_bound=proven.value,
+        interrupted=proven.interrupted,
     )
 
 
@@ -133,17 +154,20 @@ register(METHODS, "method", "branching")(
 )
 
 
-def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
-    """Bound and schedule of one search."""
+def _search(
+    instance: Instance, options: BoundOptions, of_start: Options
+) -> tuple[Bound, Outcome]:
+    """Bound and schedule of one search, which begins as `of_start` says."""
     ascent = climb_once(instance, options.with_share_of_time(0.2))
     climbed = ascent.certificate
     certificate = or_answers(instance, climbed)
-    root = Proof(certificate.bound, certificate)
+    root = Bound(certificate.bound, certificate)
     if ascent.interrupted:
-        options = replace(options, time_limit_s=0.0)
+        options = options.within(0.0)
+        of_start = of_start.within(0.0)
     few = 0 < instance.num_requests <= BRANCHED_UP_TO
     rounds = Rounds(FIRST_ROUNDS if few else 0)
-    known = search(instance, replace(options, stop=rounds))
+    known = search(instance, replace(of_start, stop=rounds))
     tel = known.schedule.tel
     interrupted = ascent.interrupted or known.interrupted
     root = replace(root, schedule=known.schedule, interrupted=interrupted)
@@ -153,13 +177,13 @@ def _search(instance: Instance, options: Options) -> tuple[Proof, Outcome]:
     # Room behind: with windows that force requests to be late, later steps have prices.
     makespan = known.schedule.makespan
     room = max(makespan + makespan // 4 - len(prices), 0)
-    tree = Search(instance, tel, options)
+    tree = Search(instance, tel, options, of_start.on_better)
     value = tree.run(np.concatenate([prices, np.zeros(room)]))
     if tree.schedule is not None:
         known = Outcome(tree.schedule, "branching", None)
-    proof = root if value <= root.value else Proof(value)
+    proven = root if value <= root.value else Bound(value)
     schedule, interrupted = known.schedule, tree.interrupted
-    return replace(proof, schedule=schedule, interrupted=interrupted), known
+    return replace(proven, schedule=schedule, interrupted=interrupted), known
 
 
 @dataclass(order=True, slots=True)
@@ -196,13 +220,20 @@ class Search:
         Whether Ctrl-C ended the search.
     """
 
-    def __init__(self, instance: Instance, tel: int, options: Options) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        tel: int,
+        options: BoundOptions,
+        on_better: Callable[[int, int | None], None] | None = None,
+    ) -> None:
         self.tel = tel
         self.schedule: Schedule | None = None
         self.interrupted = False
         self._proven = 0
         self._instance = instance
         self._options = options
+        self._on_better = on_better
         self._mean_decode = float(instance.decode.mean())
         self._temperature = TEMPERATURE * self._mean_decode
         self._arrivals = float(instance.arrival.sum())
@@ -287,8 +318,8 @@ class Search:
         """Keep a schedule if it is better and feasible, caps and blocks included."""
         if schedule.tel < self.tel and check(self._instance, schedule).feasible:
             self.schedule, self.tel = schedule, schedule.tel
-            if self._options.on_better is not None:
-                self._options.on_better(schedule.tel, None)
+            if self._on_better is not None:
+                self._on_better(schedule.tel, None)
 
     def _nodes(
         self, parts: list[Windows], prices: Floats | HalfFloats, bound: int

@@ -21,16 +21,16 @@ from lp.prices import certify, dual_value, fixed_point
 from lp.quasi_newton import minimise
 from lp.smoothing import smoothed_dual
 from sortedf.arrays import exact_sum
-from sortedf.bounds import BOUNDS, Proof
+from sortedf.bounds import Bound, register_bound
 from sortedf.fluid_prices import fluid_prices
-from sortedf.registry import register
+from sortedf.segments import horizon
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sortedf.bounds import BoundOptions
     from sortedf.certificate import Certificate
     from sortedf.instance import Instance
-    from sortedf.options import Options
 
     Floats = NDArray[np.float64]
 
@@ -45,6 +45,18 @@ LARGE = 10**7
 
 HUGE = 10**10
 """Requests times steps above which climbing is not worth its time at all."""
+
+
+PRICED = 5 * 10**9
+"""Requests times steps whose prices are evaluated in a second."""
+
+
+def prices_are_quick(instance: Instance, time_limit: float | None) -> bool:
+    """Whether prices are needed, and evaluated in about the time limit, or a second."""
+    if int(instance.peak.sum()) <= instance.usable_kv:
+        return False  # all fit at once
+    seconds = max(time_limit or 0.0, 1.0)
+    return instance.num_requests * horizon(instance) <= PRICED * seconds
 
 
 @dataclass(slots=True, eq=False)
@@ -72,13 +84,13 @@ class Ascent:
     interrupted: bool = False
 
 
-def climb(instance: Instance, options: Options) -> Ascent:
+def climb(instance: Instance, options: BoundOptions) -> Ascent:
     """Look for the prices of the largest bound.
 
     Parameters
     ----------
     instance : Instance
-    options : Options
+    options : BoundOptions
         Time limit, target and progress count; `progress(bound, 0)` is called after
         each stage.
 
@@ -114,7 +126,7 @@ def climb(instance: Instance, options: Options) -> Ascent:
     return ascent
 
 
-def climb_once(instance: Instance, options: Options) -> Ascent:
+def climb_once(instance: Instance, options: BoundOptions) -> Ascent:
     """`climb`, or what another bound of the same call has climbed to."""
     known: tuple[Instance, Ascent] | None = options.shared.get("climb")
     if known is not None and known[0] is instance:
@@ -138,7 +150,7 @@ class _Stage:
     def __init__(
         self,
         instance: Instance,
-        options: Options,
+        options: BoundOptions,
         temperature: float,
         mean_start: Floats,
     ) -> None:
@@ -170,12 +182,17 @@ class _Stage:
         return -seen.value / self._value_unit, slope
 
 
-@register(BOUNDS, "bound", "dual")
-def dual(instance: Instance, options: Options) -> Proof:
+@register_bound(
+    "dual",
+    about="prices of memory over time, climbed to within a fraction of a percent of "
+    "the linear relaxation",
+    cost="a second for hundreds of requests, anytime above",
+)
+def dual(instance: Instance, options: BoundOptions) -> Bound:
     """Dual bound with its certificate; never below the sum of answer lengths."""
     ascent = climb_once(instance, options)
     certificate = or_answers(instance, ascent.certificate)
-    return Proof(certificate.bound, certificate, interrupted=ascent.interrupted)
+    return Bound(certificate.bound, certificate, interrupted=ascent.interrupted)
 
 
 def or_answers(instance: Instance, certificate: Certificate) -> Certificate:

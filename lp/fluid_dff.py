@@ -25,21 +25,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lp.dff import RoundedRow, rounded_volume
-from sortedf.bounds import (
-    BOUNDS,
-    SCALE,
-    Proof,
-    fluid,
-    mean_busy_times,
-    row_certificate,
-)
-from sortedf.registry import register
+from sortedf.bounds import Bound, register_bound
+from sortedf.bounds.fluid import SCALE, fluid, mean_busy_times, row_certificate
+from sortedf.bounds.table import always
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sortedf.bounds import BoundOptions
     from sortedf.instance import Instance
-    from sortedf.options import Options
 
     Floats = NDArray[np.float64]
     Mixture = list[tuple[RoundedRow, int]]
@@ -64,8 +58,13 @@ WEIGHT = 2**20
 """Weights of the rows are multiples of `1 / WEIGHT`, in units of their limits."""
 
 
-@register(BOUNDS, "bound", "fluid-dff")
-def fluid_dff(instance: Instance, options: Options) -> Proof:
+@register_bound(
+    "fluid-dff",
+    about="the fluid bound on rounded memory rows (dual feasible functions)",
+    cost="O(n log n)",
+    quick=always,
+)
+def fluid_dff(instance: Instance, options: BoundOptions) -> Bound:
     """Fluid bound on the best sum of rounded rows that is found; never below "fluid".
 
     Rows are chosen as if all had arrived, which touches only how good they are. Then
@@ -80,7 +79,7 @@ def fluid_dff(instance: Instance, options: Options) -> Proof:
     if value <= plain.value:
         return plain
     rows = [(row.divisor, weight) for row, weight in mixture]
-    return Proof(value, row_certificate(instance, value, rows))
+    return Bound(value, row_certificate(instance, value, rows))
 
 
 def fluid_on(instance: Instance, mixture: Mixture) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import HUGE, climb_once, or_answers
+from lp.dual import HUGE, climb_once, or_answers, prices_are_quick
 from lp.growth import (
     GrowthPrices,
     growth_bound,
@@ -21,18 +21,18 @@ from lp.growth import (
     least_brackets,
     price_of_rows,
 )
-from sortedf.bounds import BOUNDS, Proof
+from sortedf.bounds import Bound, Stage, register_bound
 from sortedf.certificate import instance_hash
 from sortedf.fluid_prices import fluid_prices
 from sortedf.growth_certificate import GrowthCertificate
-from sortedf.registry import register
+from sortedf.segments import horizon
 from sortedf.volume import volume
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sortedf.bounds import BoundOptions
     from sortedf.instance import Instance
-    from sortedf.options import Options
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -50,8 +50,22 @@ STRETCHES = (0.6, 0.85, 1.1)
 """Horizons that are tried, in times from one completion to the next."""
 
 
-@register(BOUNDS, "bound", "growth")
-def growth(instance: Instance, options: Options) -> Proof:
+def growth_is_quick(instance: Instance, time_limit: float | None) -> bool:
+    """Whether prices can be scanned in about the time limit, or two seconds."""
+    seconds = max(time_limit or 0.0, 1.0)
+    return prices_are_quick(instance, time_limit) and (
+        horizon(instance) <= MANY_STEPS * seconds
+    )
+
+
+@register_bound(
+    "growth",
+    about="the dual bound on rows that know that running requests will grow",
+    cost="as the dual bound",
+    quick=growth_is_quick,
+    stage=Stage.CLIMB,
+)
+def growth(instance: Instance, options: BoundOptions) -> Bound:
     """Dual bound strengthened by growth rows; never below the dual bound.
 
     With a certificate: growth rows, or prices where they prove as much. Where requests
@@ -62,7 +76,7 @@ def growth(instance: Instance, options: Options) -> Proof:
     ascent = climb_once(instance, options)
     climbed = ascent.certificate
     certificate = or_answers(instance, climbed)
-    plain = Proof(certificate.bound, certificate, interrupted=ascent.interrupted)
+    plain = Bound(certificate.bound, certificate, interrupted=ascent.interrupted)
     steps = len(climbed.price)
     slow = instance.num_requests * steps > HUGE or steps > MANY_STEPS
     if plain.interrupted or (slow and options.out_of_time()):
@@ -75,7 +89,7 @@ def growth(instance: Instance, options: Options) -> Proof:
         return replace(plain, interrupted=True)
     if found is None or value <= plain.value:
         return plain
-    return Proof(value, growth_certificate(instance, found, value))
+    return Bound(value, growth_certificate(instance, found, value))
 
 
 def growth_certificate(

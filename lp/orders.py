@@ -7,7 +7,6 @@ starts of the last smoothed function. Any order made from it is placed like any 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +52,7 @@ def sorted_lp(instance: Instance, options: Options) -> Ints:
 
 def _ascent(instance: Instance, options: Options) -> Ascent:
     """Climb to the bound; half a climb is good for a bound, but not for an order."""
-    ascent = climb(instance, replace(options, target=None, progress=None))
+    ascent = climb(instance, options.of_bound(told=False))
     if ascent.interrupted:
         raise KeyboardInterrupt
     return ascent

@@ -19,17 +19,16 @@ from lp.formulation import (
 from lp.highs import SOLVERS, Model, Solution, SolverStatus
 from lp.horizon import good_schedule, relaxed_horizon
 from lp.prices import certify
-from sortedf.bounds import BOUNDS, Proof
-from sortedf.registry import register
+from sortedf.bounds import Bound, register_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from sortedf.bounds import BoundOptions
     from sortedf.certificate import Certificate
     from sortedf.instance import Instance
-    from sortedf.options import Options
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -171,14 +170,18 @@ def solve_relaxation(
     return _relaxation(instance, found, time.perf_counter() - began)
 
 
-@register(BOUNDS, "bound", "lp")
-def lp_bound(instance: Instance, options: Options) -> Proof:
+@register_bound(
+    "lp",
+    about="the linear relaxation itself, by column generation",
+    cost="seconds to minutes, small instances",
+)
+def lp_bound(instance: Instance, options: BoundOptions) -> Bound:
     """Bound of the linear relaxation, with its certificate."""
     found = solve_relaxation(
         instance, time_limit_s=options.time_limit_s, progress=options.report
     )
     interrupted = found.status is SolverStatus.INTERRUPTED
-    return Proof(found.bound, found.certificate, interrupted=interrupted)
+    return Bound(found.bound, found.certificate, interrupted=interrupted)
 
 
 def _unsolved(

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sortedf import bounds
+from sortedf.bounds.objective import objective_bound
 from sortedf.instance import require_instance
 from sortedf.methods import METHODS
-from sortedf.objective_bounds import objective_bound
 from sortedf.options import Options
 from sortedf.registry import load_plugins, lookup
 from sortedf.result import Result, Status
@@ -119,9 +119,16 @@ def solve(
             f"or several jobs are not for it; choose one of: {names}."
         )
     options = Options(
-        backfill, time_limit, seed, progress, stop, start, jobs,
-        on_better=on_better, objective=objective,
-    )  # fmt: skip
+        backfill=backfill,
+        time_limit_s=time_limit,
+        seed=seed,
+        progress=progress,
+        stop=stop,
+        start=start,
+        jobs=jobs,
+        on_better=on_better,
+        objective=objective,
+    )
     if objective is not None:
         objective.weights(instance)  # raises if they are for other requests
     proven: Bound | None
@@ -131,7 +138,9 @@ def solve(
     else:
         began = time.perf_counter()
         least = objective_bound(instance, objective)
-        proven = bounds.Bound(least, "volume", time.perf_counter() - began)
+        proven = bounds.Bound(
+            least, method="volume", runtime_s=time.perf_counter() - began
+        )
     if proven is not None and proven.interrupted:
         options = replace(options, time_limit_s=0.0)
     return _run(instance, method, options, proven)[0]
@@ -193,7 +202,9 @@ def compare(
         raise KeyboardInterrupt
     results: list[Result] = []
     for name in names:
-        options = Options(backfill, time_limit, seed, jobs=jobs)
+        options = Options(
+            backfill=backfill, time_limit_s=time_limit, seed=seed, jobs=jobs
+        )
         try:
             result, interrupted = _run(instance, name, options, proven)
         except KeyboardInterrupt:

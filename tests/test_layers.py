@@ -66,11 +66,6 @@ def test_imports_go_one_way(folder):
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="bounds and options, and the policies with make_policy, import each other; "
-    "remove this mark with the last of the two circles",
-)
 def test_no_files_import_each_other_in_a_circle():
     """Each file can be read, tested and replaced after those that it imports."""
     files = {module_name(path): path for name in PRODUCT for path in sources(name)}

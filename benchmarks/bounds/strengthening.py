@@ -16,7 +16,7 @@ from lp.dual import climb
 from lp.growth import growth_bound
 from lp.growth_bound import strengthen
 from sortedf import Instance, bound, generate, solve
-from sortedf.options import Options
+from sortedf.bounds import BoundOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +130,7 @@ def _large_row(
     volume = requests[:, 0] * requests[:, 1] + requests[:, 1] ** 2 / 2
     row["at_once"] = float(budget * requests[:, 1].sum() / volume.sum())
     row["fluid"] = bound(instance, "fluid").value
-    climbed = climb(instance, Options(time_limit_s=limit_s)).certificate
+    climbed = climb(instance, BoundOptions(time_limit_s=limit_s)).certificate
     row["dual"] = climbed.bound
     began = time.perf_counter()
     row["fluid-dff"] = bound(instance, "fluid-dff").value

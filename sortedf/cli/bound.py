@@ -11,6 +11,7 @@ import typer
 
 from sortedf.atomic import refuse_unwritable
 from sortedf.bounds import bound
+from sortedf.bounds.table import bound_method, certified_bounds
 from sortedf.certificate import write_certificate
 from sortedf.cli.common_options import BoundMethodOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
@@ -26,9 +27,6 @@ EXAMPLE = (
     "Example: sortedf bound trace.csv --kv-budget 16492 --method dual "
     "--certificate proof.json"
 )
-
-UNCERTIFIED = ("branching",)
-"""Bounds that are a search, of which no certificate is left."""
 
 
 @takes_problem
@@ -50,11 +48,8 @@ def command(
     """Compute the bound, write its certificate and print it."""
     loaded = problem.read()
     refuse_unwritable(certificate, inputs=problem.inputs)
-    if certificate is not None and method in UNCERTIFIED:
-        raise ValueError(
-            f"--certificate: the bound {method!r} has none; auto and all others have "
-            "one."
-        )
+    if certificate is not None:
+        _refuse_uncertified(method)
     with progress(f"{method} bound so far, total latency in steps") as report:
         found = bound(
             loaded.instance,
@@ -65,7 +60,8 @@ def command(
             certified=certificate is not None,
         )
     if certificate is not None:
-        assert found.certificate is not None
+        if found.certificate is None:
+            raise ValueError(f"--certificate: the bound {found.method!r} gave none.")
         write_certificate(found.certificate, certificate)
     n = loaded.instance.num_requests
     if as_json:
@@ -87,6 +83,15 @@ def command(
         ("runtime", f"{found.runtime_s:.2f} s"),
     ]
     print_table(loaded.title(), (f"lower bound, {found.method}", ""), rows)
+
+
+def _refuse_uncertified(method: str) -> None:
+    """Say of which bounds there is a certificate, if this one has none."""
+    if method != "auto" and not bound_method(method).certified:
+        names = ", ".join(certified_bounds())
+        raise ValueError(
+            f"--certificate: the bound {method!r} has none; choose one of: {names}."
+        )
 
 
 def _target(instance: Instance, gap: float | None) -> int | None:

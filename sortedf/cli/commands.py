@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from sortedf.cli.common_options import NamesInHelp
 from sortedf.errors import PluginError
 from sortedf.plugins import declared, load, owner
 
@@ -90,7 +91,10 @@ def _built(name: str, module: Any) -> Command:
     app = getattr(module, "app", None)
     if app is None:
         app = typer.Typer(add_completion=False)
-        app.command(name, help=module.HELP, epilog=module.EXAMPLE)(module.command)
+        declare = app.command(
+            name, cls=NamesInHelp, help=module.HELP, epilog=module.EXAMPLE
+        )
+        declare(module.command)
     command = typer.main.get_command(app)
     command.name = name
     return command

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-BOUND_NAMES = "auto, fluid, dual, growth, lp, branching, fluid-dff"
-"""What bounds are called; the table itself takes a second to load."""
+BOUND_NAMES = "{bounds}"
+"""Stands for the names of all bounds, which only the help needs: `NamesInHelp`."""
 
 TraceArgument = Annotated[
     Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
@@ -62,7 +63,26 @@ TimeLimitOption = Annotated[
 JobsOption = Annotated[int, typer.Option(help="Threads of a search.", min=1)]
 SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
 BoundOption = Annotated[str, typer.Option(help=f"Lower bound: {BOUND_NAMES} or none.")]
-BoundMethodOption = Annotated[str, typer.Option(help=f"{BOUND_NAMES}.")]
+BoundMethodOption = Annotated[
+    str, typer.Option(help=f"{BOUND_NAMES}; see 'sortedf bounds'.")
+]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", help="Picture to write: .png, .svg or .pdf.")
 ]
+
+
+class NamesInHelp(TyperCommand):
+    """A command whose help lists the bounds that there are.
+
+    The table with all plug-ins takes a second to load: not when a command is defined.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Put the names where they belong, and go on as usual."""
+        from sortedf import BOUNDS
+
+        names = ", ".join(["auto", *BOUNDS])
+        for parameter in self.params:
+            if isinstance(parameter, TyperOption) and parameter.help is not None:
+                parameter.help = parameter.help.replace(BOUND_NAMES, names)
+        super().format_help(ctx, formatter)

@@ -25,6 +25,7 @@ MODULES = {
         "sortedf.certificate", "sortedf.stop", "sortedf.plotting", "sortedf.registry",
         "sortedf.methods.table", "sortedf.options", "sortedf.groups.core",
         "sortedf.step_time.model", "sortedf.step_time.files", "sortedf.cli.commands",
+        "sortedf.bounds.table", "sortedf.bounds.options", "sortedf.time_limit",
     ),
     "lp": (
         "lp.prices", "lp.dual", "lp.relaxation", "lp.growth", "lp.dff", "lp.branching",
@@ -86,8 +87,10 @@ def _bounds() -> str:
         "What `sortedf bound --method` and :func:`sortedf.bound` take; `auto` is the "
         "best of those that are quick at the size.",
     ]
-    for name, make in BOUNDS.items():
-        parts += [_title(name, "-"), _doc(name, make)]
+    for name, bound in BOUNDS.items():
+        proof = "with a certificate" if bound.certified else "without a certificate"
+        facts = [bound.about, f"cost: {bound.cost}", proof]
+        parts += [_title(name, "-"), _list(facts), _doc(name, bound.prove)]
     return _page(parts)
 
 

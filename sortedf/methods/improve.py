@@ -11,8 +11,8 @@ from sortedf.improve.improving import FIRST_WIDTH
 from sortedf.methods.best_list import best_list
 from sortedf.methods.table import METHODS, Method, Outcome
 from sortedf.registry import register
+from sortedf.segments import horizon
 from sortedf.stop import AnyOf, Rounds, Stop, TimeLimit
-from sortedf.stretches import horizon
 
 if TYPE_CHECKING:
     from sortedf.instance import Instance

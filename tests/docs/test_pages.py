@@ -113,6 +113,13 @@ def test_readme_tables_are_complete(heading, names):
     assert table_under(page, heading) == names
 
 
+def test_readme_describes_bounds_as_the_table_does():
+    """What each is and costs, word for word."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, bound in BOUNDS.items():
+        assert f"| `{name}` | {bound.about} | {bound.cost} |" in page
+
+
 def test_every_page_of_results_has_its_place():
     """Once, so that a new benchmark is put where a reader looks for it."""
     page = (GUIDE / "results.md").read_text(encoding="utf-8")

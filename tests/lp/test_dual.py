@@ -15,9 +15,9 @@ from lp.prices import dual_value, fixed_point
 from lp.relaxation import solve_relaxation
 from lp.smoothing import smoothed_dual
 from sortedf import EngineModel, Instance, bound, check, solve
+from sortedf.bounds import BoundOptions
 from sortedf.certificate import proven_bound
 from sortedf.fluid_prices import fluid_prices
-from sortedf.options import Options
 from sortedf.volume import volume
 from tests import naive
 from tests.strategies import engines, instances
@@ -68,7 +68,7 @@ def test_dual_is_close_to_the_relaxation_and_not_above(instance):
 def test_climbing_lifts_the_bound_of_the_start_prices():
     """Where few requests run at once the gain is several percent."""
     instance = documents_and_chats(40, 1)
-    ascent = climb(instance, Options())
+    ascent = climb(instance, BoundOptions())
     assert ascent.history == sorted(ascent.history)
     assert ascent.history[-1] > 1.02 * ascent.history[0]
     assert ascent.certificate.bound == ascent.history[-1]
@@ -130,13 +130,13 @@ def test_soft_minimum_approaches_the_exact_dual(instance, seed):
 def test_time_limit_and_target_stop_the_ascent():
     """Anytime: with no time at all there is still the bound of the start prices."""
     instance = documents_and_chats(200, 3)
-    assert len(climb(instance, Options(time_limit_s=0)).history) == 1
-    full = climb(instance, Options())
+    assert len(climb(instance, BoundOptions(time_limit_s=0)).history) == 1
+    full = climb(instance, BoundOptions())
     target = full.history[2]
-    early = climb(instance, Options(target=target))
+    early = climb(instance, BoundOptions(target=target))
     assert early.history == full.history[: full.history.index(target) + 1]
     began = time.perf_counter()
-    limited = climb(documents_and_chats(1500, 3), Options(time_limit_s=0.5))
+    limited = climb(documents_and_chats(1500, 3), BoundOptions(time_limit_s=0.5))
     assert time.perf_counter() - began < 20
     assert limited.certificate.bound > 0
 
@@ -144,7 +144,7 @@ def test_time_limit_and_target_stop_the_ascent():
 def test_an_interrupt_loses_only_its_stage(monkeypatch):
     """Ctrl-C in the second stage gives the bound of the first."""
     instance = documents_and_chats(60, 4)
-    full = climb(instance, Options())
+    full = climb(instance, BoundOptions())
     calls = []
 
     class Interrupted(lp.dual._Stage):
@@ -155,7 +155,7 @@ def test_an_interrupt_loses_only_its_stage(monkeypatch):
             return super().climb(prices)
 
     monkeypatch.setattr(lp.dual, "_Stage", Interrupted)
-    stopped = climb(instance, Options())
+    stopped = climb(instance, BoundOptions())
     assert stopped.history == full.history[:2]
     assert stopped.certificate.bound == full.history[1]
 
@@ -163,7 +163,7 @@ def test_an_interrupt_loses_only_its_stage(monkeypatch):
 def test_progress_is_told():
     """After the start and after each stage."""
     seen = []
-    options = Options(progress=lambda value, total: seen.append((value, total)))
+    options = BoundOptions(progress=lambda value, total: seen.append((value, total)))
     ascent = climb(documents_and_chats(30, 5), options)
     assert seen == [(value, 0) for value in ascent.history]
 

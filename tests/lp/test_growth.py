@@ -13,9 +13,9 @@ import lp.growth
 from lp.growth import GrowthPrices, growth_bound, growth_prices
 from lp.growth_bound import fluid_spacing, growth_certificate, strengthen
 from sortedf import EngineModel, Instance, bound, check, generate, place, solve
+from sortedf.bounds import BoundOptions
 from sortedf.certificate import proven_bound
 from sortedf.fluid_prices import fluid_prices
-from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances
 
@@ -218,7 +218,7 @@ def test_nothing_to_do():
 
 def test_a_time_limit_is_kept():
     """Without time to climb, start prices are strengthened."""
-    options = Options(time_limit_s=0.0)
+    options = BoundOptions(time_limit_s=0.0)
     instance = documents(100, 8192)
     value = lp.growth_bound.growth(instance, options).value
     assert value > bound(instance, "fluid").value

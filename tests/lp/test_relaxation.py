@@ -19,9 +19,9 @@ from lp.horizon import good_schedule
 from lp.relaxation import lp_bound, solve_relaxation
 from lp.textbook import textbook_model, textbook_optimum
 from sortedf import BOUNDS, EngineModel, Instance, bound, generate
+from sortedf.bounds import BoundOptions
 from sortedf.certificate import proven_bound
 from sortedf.errors import TooLargeError
-from sortedf.options import Options
 from tests import naive
 from tests.lp.test_column_generation import crowd
 from tests.strategies import engines, instances
@@ -66,10 +66,10 @@ def test_primal_and_dual_meet(instance, solver):
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_the_bound_is_not_above_the_optimum(instance):
     """Caps only raise the optimum; the bound leaves them out."""
-    found = lp_bound(instance, Options())
+    found = lp_bound(instance, BoundOptions())
     assert found.value <= naive.best_tel(instance)
     free = instance.replace(engine=EngineModel(instance.engine.block_size))
-    assert found.value == lp_bound(free, Options()).value
+    assert found.value == lp_bound(free, BoundOptions()).value
 
 
 @settings(max_examples=30)
@@ -160,7 +160,7 @@ def test_no_time_is_a_weaker_bound(solver):
     assert found.message == "Time limit reached"
     assert found.objective is None
     assert found.bound == int(instance.decode.sum())
-    assert lp_bound(instance, Options(time_limit_s=0.0)).value == found.bound
+    assert lp_bound(instance, BoundOptions(time_limit_s=0.0)).value == found.bound
 
 
 def test_ctrl_c_gives_the_best_bound_so_far(monkeypatch):
@@ -217,7 +217,7 @@ def test_unknown_solver_lists_the_known_ones():
 
 def test_it_is_a_bound_by_name():
     """With its certificate, progress and time limit like the others."""
-    assert BOUNDS["lp"] is lp_bound
+    assert BOUNDS["lp"].prove is lp_bound
     seen: list[int] = []
     instance = crowd(30, 1)
     found = bound(instance, "lp", progress=lambda value, total: seen.append(value))

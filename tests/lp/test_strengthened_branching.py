@@ -20,8 +20,8 @@ from lp.windows import (
     windows_below,
 )
 from sortedf import Instance, bound, check, generate, solve
+from sortedf.bounds import BoundOptions
 from sortedf.fluid_prices import fluid_prices
-from sortedf.options import Options
 from tests import naive
 from tests.strategies import engines, instances
 
@@ -103,7 +103,7 @@ def test_search_is_never_above_the_optimum(instance, slack, nodes):
         def _stop(self, seen, open_nodes) -> bool:
             return seen > nodes
 
-    assert Stopped(instance, optimum + slack, Options()).run(prices) <= optimum
+    assert Stopped(instance, optimum + slack, BoundOptions()).run(prices) <= optimum
 
 
 @settings(max_examples=15)
@@ -113,7 +113,7 @@ def test_search_proves_small_optima(instance):
     optimum = naive.best_tel(instance)
     assume(optimum > instance.decode.sum())
     prices = np.concatenate([fluid_prices(instance), np.zeros(8)])
-    assert Search(instance, optimum, Options()).run(prices) == optimum
+    assert Search(instance, optimum, BoundOptions()).run(prices) == optimum
 
 
 @settings(max_examples=15)
@@ -262,7 +262,7 @@ def test_windows_without_a_schedule_are_left_out():
     instance = Instance([5] * 3, [3] * 3, 8)
     windows = Windows(np.zeros(3, int), np.full(3, 3))
     assert tighten(instance, windows) is not None
-    search = Search(instance, 18, Options())
+    search = Search(instance, 18, BoundOptions())
     assert search._bounded(windows, np.full(6, 1e-3), 0) is None
     explode = np.full(6, 1e12)
     better, _ = search._ascend(windows, explode)
@@ -277,7 +277,7 @@ def test_early_requests_are_split_first():
     in ten seconds.
     """
     instance = Instance([50, 50], [100, 100], 200)
-    search = Search(instance, 400, Options())
+    search = Search(instance, 400, BoundOptions())
     tree = windows_below(instance, 400)
     spread = Spread(np.array([80.0, 20.0]), np.array([900.0, 900.0]))
     node = Node(0.0, 0, tree, np.zeros(300, dtype=np.float32), spread)
@@ -309,7 +309,7 @@ def test_an_interrupt_keeps_what_was_proven(monkeypatch):
                 raise KeyboardInterrupt
             return super()._split(node)
 
-    search = Interrupted(instance, tel, Options())
+    search = Interrupted(instance, tel, BoundOptions())
     assert search.run(prices) == bounds[-1] > bounds[0]
     assert search.interrupted
     monkeypatch.setattr("lp.branching.Search", Interrupted)
@@ -331,8 +331,8 @@ def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):
             return super()._split(node)
 
     monkeypatch.setattr("lp.branching.MAX_SECONDS", 0.0)
-    Counted(instance, tel, Options()).run(prices)
+    Counted(instance, tel, BoundOptions()).run(prices)
     assert len(split) <= 1
     monkeypatch.setattr("lp.branching.MAX_SECONDS", 60.0)
-    Counted(instance, tel, Options()).run(prices)
+    Counted(instance, tel, BoundOptions()).run(prices)
     assert len(split) > 10

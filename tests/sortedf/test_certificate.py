@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sortedf import BOUNDS, EngineModel, Instance, bound, generate
+from sortedf import EngineModel, Instance, bound, generate
+from sortedf.bounds.table import certified_bounds
 from sortedf.certificate import (
     Certificate,
     instance_hash,
@@ -20,13 +21,11 @@ from sortedf.certificate import (
 )
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate
-from sortedf.registry import load_plugins
 from sortedf.row_certificate import RowCertificate
 from tests import naive
 from tests.strategies import engines, instances
 
-load_plugins()
-CERTIFIED = ("auto", *sorted(set(BOUNDS) - {"branching"}))
+CERTIFIED = sorted(certified_bounds())
 """Bounds that always come with a certificate."""
 
 

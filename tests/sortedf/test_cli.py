@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from sortedf import METHODS, Instance, check, read, solve
+from sortedf.bounds.table import certified_bounds
 from tests.refusals import refused
 
 TRACE = "prefill_tokens,decode_tokens\n5,3\n6,2\n1,1\n"
@@ -162,7 +163,7 @@ def test_certificate_is_written_and_checked(cli, trace, tmp_path):
     assert "CLAIMS TOO MUCH" in out
 
 
-@pytest.mark.parametrize("method", ["auto", "fluid", "fluid-dff", "growth", "lp"])
+@pytest.mark.parametrize("method", certified_bounds())
 def test_every_bound_writes_a_certificate_that_holds(cli, trace, tmp_path, method):
     """Whichever of them wins under auto."""
     path = tmp_path / "proof.json"
@@ -420,7 +421,7 @@ def test_methods_of_other_packages_are_listed():
 
 COMMANDS = [
     "solve", "compare", "bound", "check", "generate", "simulate", "calibrate",
-    "methods", "policies", "run",
+    "methods", "bounds", "policies", "run",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Stretches of a stream: requests that have nothing to do with those before and after.
+"""Segments of a stream: requests that have nothing to do with those before and after.
 
 In an optimal schedule something runs in every step from the last arrival to the end
 (`lp.horizon`): by then `sum o` steps have passed at most. So if the next request comes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
+class Segment:
     """Some requests of an instance, and their own instance from step 0 on.
 
     Attributes
@@ -46,10 +46,10 @@ class Stretch:
     instance: Instance
 
 
-def stretches(instance: Instance) -> list[Stretch]:
+def segments(instance: Instance) -> list[Segment]:
     """Cut an instance where everything must be done before the next request comes.
 
-    No schedule has a TEL below the sum of the stretches' least ones, wherever one cuts:
+    No schedule has a TEL below the sum of the segments' least ones, wherever one cuts:
     leaving requests out only makes room. Where this cuts, the two are equal.
     """
     order = np.argsort(instance.arrival, kind="stable")
@@ -62,7 +62,7 @@ def stretches(instance: Instance) -> list[Stretch]:
             total = 0
         total += decode
         done_by = arrival[k] + total
-    return [_stretch(instance, ids) for ids in np.split(order, first[1:]) if len(ids)]
+    return [_segment(instance, ids) for ids in np.split(order, first[1:]) if len(ids)]
 
 
 def horizon(instance: Instance) -> int:
@@ -77,16 +77,16 @@ def horizon(instance: Instance) -> int:
 
 
 def joined(
-    instance: Instance, parts: Sequence[Stretch], schedules: Sequence[Schedule]
+    instance: Instance, parts: Sequence[Segment], schedules: Sequence[Schedule]
 ) -> Schedule:
-    """Put schedules of all stretches together; whether that is feasible is not said."""
+    """Put schedules of all segments together; whether that is feasible is not said."""
     start = np.zeros(instance.num_requests, dtype=np.int64)
     for part, schedule in zip(parts, schedules, strict=True):
         start[part.ids] = schedule.start + part.begin
     return Schedule(instance, start)
 
 
-def _stretch(instance: Instance, ids: Ints) -> Stretch:
+def _segment(instance: Instance, ids: Ints) -> Segment:
     own = instance.subset(ids)
     begin = int(own.arrival.min())
-    return Stretch(ids, begin, own.replace(arrival=own.arrival - begin))
+    return Segment(ids, begin, own.replace(arrival=own.arrival - begin))

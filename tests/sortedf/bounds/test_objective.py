@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sortedf import Instance, bound, solve
-from sortedf.improve import Objective
-from sortedf.objective_bounds import (
+from sortedf.bounds.objective import (
     makespan_bound,
     objective_bound,
     weighted_bound,
 )
+from sortedf.improve import Objective
 from tests import naive
 from tests.strategies import engines, instances
 

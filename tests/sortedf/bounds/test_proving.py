@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from sortedf import BOUNDS, EngineModel, Instance, bound, check, generate, solve
-from sortedf.stretches import stretches
+from sortedf.segments import segments
 from sortedf.volume import volume, volume_moment
 from tests import naive
 from tests.strategies import engines, instances
@@ -182,10 +182,10 @@ def test_bursts_that_cannot_meet_are_solved_apart():
 
 @settings(max_examples=40)
 @given(instances(max_requests=5, max_length=5, engine=engines()))
-def test_stretches_lose_nothing(instance):
-    """The least TEL of the whole is the sum of the stretches' least ones."""
+def test_segments_lose_nothing(instance):
+    """The least TEL of the whole is the sum of the segments' least ones."""
     apart = instance.replace(arrival=instance.arrival * 3 + 2)
-    parts = stretches(apart)
+    parts = segments(apart)
     assert sorted(np.concatenate([part.ids for part in parts]).tolist()) == list(
         range(instance.num_requests)
     )
@@ -195,10 +195,10 @@ def test_stretches_lose_nothing(instance):
 
 @settings(max_examples=20)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
-def test_the_sum_of_stretches_is_no_more_than_the_optimum(instance):
+def test_the_sum_of_segments_is_no_more_than_the_optimum(instance):
     """As "auto" adds them up, wherever the long pause is."""
     late = np.where(np.arange(instance.num_requests) % 2, 10**6, 0)
     apart = instance.replace(arrival=instance.arrival + late)
-    best = sum(naive.best_tel(part.instance) for part in stretches(apart))
+    best = sum(naive.best_tel(part.instance) for part in segments(apart))
     assert bound(instance).value <= naive.best_tel(instance)
     assert bound(apart).value <= best
