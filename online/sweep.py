@@ -13,6 +13,7 @@ from online.load import rate_of_load
 from online.metrics import Metrics, measure
 from online.named import Named
 from online.prediction import make
+from online.processes import without_current_folder
 from online.simulator import simulate
 from sortedf.errors import MissingExtraError
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -163,7 +164,8 @@ def _executed(
     setting: Setting, runs: Sequence[Run], jobs: int | None
 ) -> Iterator[RunOutcome]:
     if jobs is None:
-        return (execute(setting, run) for run in runs)
+        yield from (execute(setting, run) for run in runs)
+        return
     try:
         from joblib import Parallel, delayed
     except ImportError as error:
@@ -171,11 +173,12 @@ def _executed(
             "parallel sweeps need joblib: pip install 'sortedf[cluster]'"
         ) from error
     tasks = [delayed(execute)(setting, run) for run in runs]
-    try:
-        done: Iterator[RunOutcome] = Parallel(jobs, return_as="generator")(tasks)
-    except ValueError:  # some backends hand over all results at the end only
-        done = iter(Parallel(jobs)(tasks))
-    return done
+    with without_current_folder():
+        try:
+            done: Iterator[RunOutcome] = Parallel(jobs, return_as="generator")(tasks)
+        except ValueError:  # some backends hand over all results at the end only
+            done = iter(Parallel(jobs)(tasks))
+        yield from done
 
 
 def _arrivals(setting: Setting, run: Run) -> Trace:

@@ -339,7 +339,9 @@ class _WithPolicy:
         i = request.sortedf_id
         self._ended.append(i)
         self._sessions.discard(request.request_id)
-        self._unscored.pop(request.sortedf_asked, None)
+        if self._scores is not None:
+            self._unscored.pop(request.sortedf_asked, None)
+            self._scores.cancel(request.sortedf_asked)
         if self._predictor is not None and request.status in WHOLE:
             self._predictor.observe([request.num_output_tokens])
         return upper._free_request(request, *args, **kwargs)

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from online.executor.numba_guard import installed_version, let_numba_live
+from online.processes import SAFE_PATH
 from sortedf.errors import MissingExtraError
 
 __all__ = ["TESTED", "installed_version", "require_vllm"]
@@ -23,8 +24,10 @@ def require_vllm() -> Any:
 
     A version that was not tested is tried all the same, with a warning.
     """
-    # Numbers of these two are read when vllm is imported or its engine starts.
+    # Read when vllm is imported or its engine starts.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    # Its processes are started by `python -c`.
+    os.environ.setdefault(SAFE_PATH, "1")
     installed = installed_version()
     if installed is None:
         raise MissingExtraError(

@@ -1,4 +1,4 @@
-"""The process in which scores are computed: `python -m online.ranking.scorer_worker`.
+"""The process in which scores are computed, started from this file.
 
 Reads pickles from standard input: what to import from and how to make the scorer, then
 prompts by batches. Writes pickles to what was standard output: what went wrong when the
@@ -12,10 +12,17 @@ import math
 import os
 import pickle
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import IO, Any, TypeAlias
 
-if TYPE_CHECKING:
-    from online.ranking.scorer_service import Prompt, Rate, Rating
+Prompt: TypeAlias = str | Sequence[int]
+"""A text, or the token ids that an engine has of it."""
+
+Rating: TypeAlias = tuple[float, float | None]
+"""A score, lower first, and the answer length that goes with it, if that is known."""
+
+Rate: TypeAlias = Callable[[list[Prompt]], Sequence[Rating]]
+"""Rates prompts, one rating each."""
 
 NICE = 10
 """How much the engine goes before the scorer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import subprocess
 import sys
 import time
 
@@ -77,13 +78,13 @@ def wait_for(service, count, limit_s=120.0):
     return scored
 
 
-def test_all_prompts_are_scored_in_their_order(start):
+def test_all_prompts_are_scored(start):
     """Texts and token ids, in more than one batch."""
     service = start(by_length, batch=3)
     prompts = ["x" * n for n in range(1, 9)] + [list(range(n)) for n in range(1, 9)]
     for key, prompt in enumerate(prompts):
         service.submit(key, prompt)
-    scored = wait_for(service, len(prompts))
+    scored = sorted(wait_for(service, len(prompts)))
     assert [s.key for s in scored] == list(range(len(prompts)))
     assert [s.score for s in scored] == [float(len(prompt)) for prompt in prompts]
     assert [s.length for s in scored] == [2.0 * len(prompt) for prompt in prompts]
@@ -98,6 +99,126 @@ def test_one_bad_prompt_costs_the_others_nothing(start, caplog):
         service.submit(9, "z")
         assert wait_for(service, 1)[0].key == 9
     assert caplog.text.count("an empty prompt") == 1  # once for each reason
+
+
+def per_prompt(seconds):
+    """Rate so that each prompt takes its time, and a batch that of all its prompts."""
+
+    def rate(prompts):
+        time.sleep(seconds * len(prompts))
+        return [(1.0, None) for _ in prompts]
+
+    return rate
+
+
+def ready(service):
+    """Wait until the scorer has been made."""
+    service.submit(-1, "first")
+    assert [s.key for s in wait_for(service, 1)] == [-1]
+
+
+def test_requests_that_have_ended_delay_nobody(start):
+    """4,000 prompts came and went within a second: the next score was 20 s late."""
+    service = start(per_prompt, 0.005)
+    ready(service)
+    begin = time.monotonic()
+    for key in range(4_000):
+        service.submit(key, list(range(500)))
+        service.cancel(key)
+    assert service.num_waiting == 0
+    assert time.monotonic() - begin < 1
+    service.submit(4_000, "honest")
+    assert [s.key for s in wait_for(service, 1)] == [4_000]
+    assert time.monotonic() - begin < 2
+    assert service.num_dropped == 0
+
+
+def test_the_newest_goes_first_however_many_wait(start):
+    """Also where the flood stays: by no more than a batch or two."""
+    service = start(per_prompt, 0.005)
+    ready(service)
+    for key in range(4_000):
+        service.submit(key, "flood")
+    begin = time.monotonic()
+    service.submit(4_000, "honest")
+    scored = []
+    while 4_000 not in [s.key for s in scored]:
+        scored += wait_for(service, 1)
+    assert time.monotonic() - begin < 2
+    assert len(scored) <= 3 * service._batch
+
+
+def test_what_waits_is_bounded(start, caplog):
+    """20,000 long prompts held 1.5 GB; the oldest goes without, which is said once."""
+    service = start(slow, 600.0, most_waiting=100)
+    with caplog.at_level(logging.WARNING, logger="sortedf"):
+        for key in range(20_000):
+            service.submit(key, [key] * 5_000)
+    assert service.num_waiting == 100
+    # Those that were being rated, if the scorer was ready by then, were not dropped.
+    assert 19_900 - service._batch <= service.num_dropped <= 19_900
+    assert list(service._waiting) == list(range(19_900, 20_000))
+    assert caplog.text.count("more than 100 prompts wait") == 1
+
+
+def test_a_score_that_comes_too_late_is_forgotten(start):
+    """Its request ended while it was being rated."""
+    service = start(slow, 0.5)
+    ready(service)
+    service.submit(1, "gone")
+    while service.num_waiting:
+        time.sleep(0.001)
+    service.cancel(1)
+    service.submit(2, "stays")
+    assert [s.key for s in wait_for(service, 1)] == [2]
+
+
+def test_nothing_in_the_current_folder_is_run(tmp_path):
+    """A server was started there, with a ranker: what lay there was run."""
+    plant(tmp_path)
+    code = (
+        "from functools import partial\n"
+        "from online.ranking.scorer_service import ScorerService\n"
+        "import time, os, sys, textwrap\n"
+        "sys.path[:0] = ['', os.getcwd()]\n"  # as python -m has it
+        "service = ScorerService(partial(textwrap.wrap, 'no scorer'))\n"
+        "service.submit(0, 'x')\n"
+        "while not (service.failed or service._reasons): time.sleep(0.01)\n"
+        "assert service.failed is None, service.failed\n"
+        "service.close()\n"
+    )
+    run_in(tmp_path, "-P", "-c", code)
+
+
+def test_nor_by_a_parallel_sweep(tmp_path):
+    """The workers of joblib are started by `python -m`, and others by `-c`."""
+    pytest.importorskip("joblib")
+    plant(tmp_path)
+    (tmp_path / "trace.csv").write_text("prefill_tokens,decode_tokens\n3,2\n4,5\n")
+    command = ("simulate", "trace.csv", "--kv-budget", "20", "--policy", "fcfs,svf")
+    run_in(tmp_path, "-P", "-m", "sortedf", *command, "--jobs", "2", "--json")
+
+
+def plant(folder):
+    """Put files there that say when they are run."""
+    says = f"open({str(folder / 'was-run')!r}, 'a').write(__file__ + '\\n')\n"
+    for name in ("pickle", "multiprocessing", "joblib", "numpy", "sitecustomize"):
+        (folder / f"{name}.py").write_text(says)
+    for package in ("online", "sortedf"):
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text(says)
+
+
+def run_in(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "was-run").exists(), (folder / "was-run").read_text()
 
 
 def test_nobody_waits_for_a_slow_scorer(start):
@@ -168,7 +289,7 @@ def test_a_trained_ranker_scores_as_in_this_process(start, tmp_path):
         for key, text in enumerate(texts):
             ids = tokenizer(text)["input_ids"]
             service.submit(key, text if key % 2 else ids)
-        scored = wait_for(service, len(texts), limit_s=300)
+        scored = sorted(wait_for(service, len(texts), limit_s=300))
     finally:
         service.close()
     assert [s.key for s in scored] == list(range(len(texts)))
@@ -178,8 +299,6 @@ def test_a_trained_ranker_scores_as_in_this_process(start, tmp_path):
 
 def test_the_process_ends_with_the_engine(tmp_path):
     """Even when that is killed: nothing is left behind."""
-    import subprocess
-
     code = (
         "import time\n"
         "from tests.online.ranking.test_scorer_service import *\n"
