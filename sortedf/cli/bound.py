@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sortedf
 from sortedf.atomic import refuse_unwritable
-from sortedf.bounds import bound
-from sortedf.bounds.table import bound_method, certified_bounds
 from sortedf.certificate import write_certificate
 from sortedf.cli.common_options import BoundMethodOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
 from sortedf.cli.progress import progress
-from sortedf.solving import solve
 
 if TYPE_CHECKING:
     from sortedf.instance import Instance
@@ -51,7 +49,7 @@ def command(
     if certificate is not None:
         _refuse_uncertified(method)
     with progress(f"{method} bound so far, total latency in steps") as report:
-        found = bound(
+        found = sortedf.bound(
             loaded.instance,
             method,
             time_limit=time_limit,
@@ -87,6 +85,8 @@ def command(
 
 def _refuse_uncertified(method: str) -> None:
     """Say of which bounds there is a certificate, if this one has none."""
+    from sortedf.bounds.table import bound_method, certified_bounds  # loads the kernels
+
     if method != "auto" and not bound_method(method).certified:
         names = ", ".join(certified_bounds())
         raise ValueError(
@@ -100,5 +100,5 @@ def _target(instance: Instance, gap: float | None) -> int | None:
         return None
     if not math.isfinite(gap):
         raise ValueError(f"--target-gap {gap}: must be a finite number, 0 or more.")
-    listed = solve(instance, "best-list", bound="none")
+    listed = sortedf.solve(instance, "best-list", bound="none")
     return math.ceil(listed.tel / (1 + Fraction(gap)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sortedf.bounds import BOUNDS
+import sortedf
 from sortedf.cli.output import JsonOption, print_json, print_table
-from sortedf.registry import load_plugins
 
 HELP = "List the lower bounds with their cost, and which of them have a certificate."
 EXAMPLE = "Example: sortedf bounds"
@@ -12,7 +11,6 @@ EXAMPLE = "Example: sortedf bounds"
 
 def command(as_json: JsonOption = False) -> None:
     """Print the table of bounds."""
-    load_plugins()
     if as_json:
         rows = [
             {
@@ -21,13 +19,13 @@ def command(as_json: JsonOption = False) -> None:
                 "cost": bound.cost,
                 "certified": bound.certified,
             }
-            for name, bound in BOUNDS.items()
+            for name, bound in sortedf.BOUNDS.items()
         ]
         print_json({"rows": rows})
         return
     table = [
         (name, bound.about, bound.cost, "yes" if bound.certified else "no")
-        for name, bound in BOUNDS.items()
+        for name, bound in sortedf.BOUNDS.items()
     ]
     columns = ("bound", "about", "cost", "certificate")
     print_table("bounds", columns, table, num_text=4)

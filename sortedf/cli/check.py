@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sortedf
 from sortedf.certificate import proven_bound, read_certificate
-from sortedf.checker import CheckReport, check
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.cli.problem import Problem, takes_problem
+
+if TYPE_CHECKING:
+    from sortedf.checker import CheckReport
 
 HELP = (
     "Verify a schedule, a certificate of a lower bound, or both, independently. "
@@ -43,7 +46,7 @@ def command(
     rows: list[tuple[str, str]] = []
     good = True
     if schedule is not None:
-        report = check(loaded.instance, loaded.read_start(schedule))
+        report = sortedf.check(loaded.instance, loaded.read_start(schedule))
         good = report.feasible
         content |= _schedule_json(report)
         rows += _schedule_rows(report, loaded.instance.num_requests)

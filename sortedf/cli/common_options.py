@@ -79,10 +79,12 @@ class NamesInHelp(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Put the names where they belong, and go on as usual."""
-        from sortedf import BOUNDS
-
-        names = ", ".join(["auto", *BOUNDS])
         for parameter in self.params:
-            if isinstance(parameter, TyperOption) and parameter.help is not None:
-                parameter.help = parameter.help.replace(BOUND_NAMES, names)
+            if isinstance(parameter, TyperOption) and BOUND_NAMES in (
+                parameter.help or ""
+            ):
+                from sortedf import BOUNDS
+
+                names = ", ".join(["auto", *BOUNDS])
+                parameter.help = str(parameter.help).replace(BOUND_NAMES, names)
         super().format_help(ctx, formatter)

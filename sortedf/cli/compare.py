@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import sortedf
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
     BackfillOption,
@@ -18,10 +19,8 @@ from sortedf.cli.common_options import (
 from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
 from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.cli.progress import progress
-from sortedf.methods import METHODS
 from sortedf.plotting import plot_completions, plot_format, save
 from sortedf.result import Result
-from sortedf.solving import compare, methods_for, solve
 
 HELP = "Solve a trace by every method, or by some, with speed-ups and gaps."
 EXAMPLE = "Example: sortedf compare trace.csv --kv-budget 16492 --methods fcfs,svf,auto"
@@ -49,7 +48,7 @@ def command(
     refuse_unwritable(plot, inputs=problem.inputs)
     names = _names(loaded, methods)
     with progress("methods") as report:
-        results = compare(
+        results = sortedf.compare(
             loaded.instance,
             names,
             backfill=backfill,
@@ -82,8 +81,8 @@ def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
     if methods is not None:
         names = [name.strip() for name in methods.split(",")]
         return list(dict.fromkeys(names))
-    names = methods_for(loaded.instance)
-    for name, method in METHODS.items():
+    names = sortedf.methods_for(loaded.instance)
+    for name, method in sortedf.METHODS.items():
         if name not in names and method.same_as is None:
             limit = method.max_requests
             note(f"{name} is meant for up to {limit:,} requests and left out.")
@@ -95,7 +94,7 @@ def _fcfs_mean(loaded: LoadedProblem, results: list[Result]) -> float:
     for result in results:
         if result.method == "fcfs" and result.backfill == 0:
             return result.mean_latency
-    return solve(loaded.instance, "fcfs", backfill=0, bound="none").mean_latency
+    return sortedf.solve(loaded.instance, "fcfs", backfill=0, bound="none").mean_latency
 
 
 def _bound_mean(loaded: LoadedProblem, results: list[Result]) -> float | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sortedf
 from sortedf.cli.output import JsonOption, print_json, print_table
-from sortedf.methods import METHODS
-from sortedf.registry import load_plugins
 
 HELP = "List the methods with their guarantee and cost."
 EXAMPLE = "Example: sortedf methods"
@@ -12,7 +11,6 @@ EXAMPLE = "Example: sortedf methods"
 
 def command(as_json: JsonOption = False) -> None:
     """Print the table of methods."""
-    load_plugins()
     if as_json:
         rows = [
             {
@@ -22,13 +20,13 @@ def command(as_json: JsonOption = False) -> None:
                 "cost": method.cost,
                 "max_requests": method.max_requests,
             }
-            for name, method in METHODS.items()
+            for name, method in sortedf.METHODS.items()
         ]
         print_json({"rows": rows})
         return
     table = [
         (name, method.about, method.guarantee, method.cost)
-        for name, method in METHODS.items()
+        for name, method in sortedf.METHODS.items()
     ]
     columns = ("method", "about", "guarantee", "cost")
     print_table("methods", columns, table, num_text=4)

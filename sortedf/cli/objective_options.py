@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sortedf.arrays import MAX_TOKENS
 from sortedf.cli.problem import LoadedProblem
 from sortedf.errors import TraceError
-from sortedf.improve.objective import Objective
+
+if TYPE_CHECKING:
+    from sortedf.improve.objective import Objective
 
 NAMES = ("tel", "weighted-tel", "makespan")
 
@@ -56,6 +58,8 @@ def objective_of(
     ValueError, TraceError
         If options contradict each other, or the weights are not as they must be.
     """
+    from sortedf.improve.objective import Objective  # loads the kernels
+
     if name not in NAMES:
         raise ValueError(f"--objective {name}: choose one of {', '.join(NAMES)}.")
     if (name == "weighted-tel") != (weights is not None):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import sortedf
 from sortedf.arrays import MAX_TOKENS
-from sortedf.checker import check
 from sortedf.cli.common_options import (
     BacklogOption,
     BlockSizeOption,
@@ -112,7 +112,7 @@ class LoadedProblem:
 
     def confirm(self, result: Result) -> None:
         """Have a result checked independently before anybody sees it."""
-        report = check(self.instance, result.schedule)
+        report = sortedf.check(self.instance, result.schedule)
         if not report.feasible or report.tel != result.tel:
             raise RuntimeError(
                 f"{result.method} gave a schedule that the checker refuses: {report}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+import sortedf
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
     BackfillOption,
@@ -29,9 +30,7 @@ from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
 from sortedf.cli.progress import shown
 from sortedf.plotting import plot_format, plot_schedule, save
 from sortedf.result import Result, gap
-from sortedf.schedule import Schedule
 from sortedf.schedule_file import write_schedule
-from sortedf.solving import solve
 from sortedf.stop import AnyOf, Rounds, Stop, TargetGap
 
 HELP = "Schedule a trace, and prove how far from the best possible that is."
@@ -75,9 +74,9 @@ def command(
     wanted = objective_of(loaded, objective, weights, max_latency, p99_latency)
     first = None
     if start is not None:
-        first = Schedule(loaded.instance, loaded.read_start(start))
+        first = sortedf.Schedule(loaded.instance, loaded.read_start(start))
     with shown(f"{method}, requests in groups") as show:
-        result = solve(
+        result = sortedf.solve(
             loaded.instance,
             method,
             backfill=backfill,

@@ -197,3 +197,13 @@ def test_help(cli, command):
     code, out, _ = cli("rank", command, "--help")
     assert code == 0
     assert f"Example: sortedf rank {command}" in " ".join(out.split())
+
+
+def test_scores_do_not_take_the_place_of_the_prompts(cli, tmp_path):
+    """Before any ranker is loaded."""
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n', encoding="utf-8")
+    assert "it is an input" in refused(
+        cli("rank", "score", "ranker", prompts, "-o", prompts)
+    )
+    assert prompts.read_text(encoding="utf-8") == '{"prompt": "a"}\n'

@@ -1,4 +1,4 @@
-"""`simulate` and `calibrate` from the command line."""
+"""`sortedf simulate`: figures, pictures, and what is refused."""
 
 from __future__ import annotations
 
@@ -99,25 +99,6 @@ def test_plots(simulate, tmp_path, arguments, kind):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_log_is_written_and_calibrated(simulate, cli, tmp_path):
-    """From a run's log to a model to a run again."""
-    log, model = tmp_path / "log.jsonl", tmp_path / "model.json"
-    first = simulate("--step-time", "a100-llama-3-8b", "-o", log, "--json")
-    assert first[0] == 0
-    assert read_log(log).completed.all()
-    code, out, _ = cli("calibrate", log, "-o", model, "--json")
-    content = json.loads(out)
-    assert code == 0
-    assert content["r_squared"] > 0.999
-    assert content["path"] == str(model)
-    again = simulate("--step-time", model, "--json")
-    means = [json.loads(run[1])["rows"][0]["mean_latency"] for run in (first, again)]
-    assert means[0] == pytest.approx(means[1], rel=1e-3)
-    code, out, _ = cli("calibrate", log)
-    assert code == 0
-    assert "variance explained" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -199,11 +180,9 @@ def test_drop_oversize(cli, trace):
     assert row["rows"][0]["refused"] == 2
 
 
-def test_calibrate_mistakes(cli, tmp_path):
-    """What is no log of steps."""
-    path = tmp_path / "log.jsonl"
-    assert "No such file" in refused(cli("calibrate", path))
-    path.write_text("{}\n", encoding="utf-8")
-    assert "prefill_tokens is null" in refused(cli("calibrate", path))
-    path.write_text("", encoding="utf-8")
-    assert "has no steps" in refused(cli("calibrate", path))
+def test_no_output_takes_the_place_of_the_trace(simulate, trace, tmp_path):
+    """Not even by another name."""
+    link = tmp_path / "link"
+    link.symlink_to(trace)
+    assert "it is an input" in refused(simulate("-o", link))
+    assert trace.read_text(encoding="utf-8") == ROWS
