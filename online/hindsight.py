@@ -1,7 +1,9 @@
 """How well anybody could have done who knew all arrivals and lengths beforehand.
 
-The bounds of `sortedf.bound` are for steps of equal length and for a KV usage of
-`s + j` tokens in the step of token `j`. Three things carry them over to a run.
+Where steps differ in length it is the bound in seconds (`sortedf.bounds.seconds`),
+which knows the engine's rules, and holds whatever the engine did. The bounds of
+`sortedf.bound` are for steps of equal length and for a KV usage of `s + j` tokens in
+the step of token `j`. Three things carry them over to a run.
 
 - The engine's rules charge `s + j - 1` tokens: prompts are shortened by one token. A
   prompt of one token cannot be, so there the first token is left out instead.
@@ -25,7 +27,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.bounds import BOUNDS, bound
+from sortedf.bounds.seconds import seconds_bound
 from sortedf.engine_model import EngineModel
+from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.instance import Instance
 from sortedf.registry import lookup
 
@@ -42,9 +46,9 @@ class HindsightBound:
     Attributes
     ----------
     total_s : float, optional
-        In seconds (steps where a step is 1); None if there is no bound.
+        In seconds (steps where a step is 1); None if none was asked for.
     method : str
-        The bound that it comes from, or why there is none.
+        The bound that it comes from, or "none".
     """
 
     total_s: float | None
@@ -63,14 +67,34 @@ def hindsight_bound(
     step_time : StepTime
     method : str
         A name in `sortedf.BOUNDS`, "auto", or "none". Where answers were interrupted
-        "fluid" is taken, whatever was asked for.
+        "fluid" is taken, whatever was asked for, and where steps differ in length the
+        bound in seconds. "auto" is the better of that and of the bound in steps.
     """
     if method == "none":
         return HindsightBound(None, "none")
     if method != "auto":
         lookup(BOUNDS, "bound", method, also=("auto", "none"))
-    if not step_time.is_constant:
-        return HindsightBound(None, "inapplicable: steps differ in length")
+    found = []
+    if step_time.is_constant:
+        found.append(_bound_of_equal_steps(log, rules, step_time, method))
+    if method == "auto" or not step_time.is_constant:
+        found.append(_bound_in_seconds(log, rules, step_time))
+    return HindsightBound(*max(found, key=lambda pair: pair[0]))
+
+
+def _bound_in_seconds(
+    log: RunLog, rules: StepRules, step_time: StepTime
+) -> tuple[float, str]:
+    done = log.completed
+    lengths = log.prefill[done], log.decode[done]
+    arrival_s = log.arrival_s[done]
+    found = seconds_bound(EngineWorkload(*lengths, rules, (step_time,), arrival_s))
+    return found.total_s, found.method
+
+
+def _bound_of_equal_steps(
+    log: RunLog, rules: StepRules, step_time: StepTime, method: str
+) -> tuple[float, str]:
     if len(log.pauses):
         method = "fluid"
     arrival = log.arrival_s / step_time.constant_s
@@ -78,7 +102,7 @@ def hindsight_bound(
     done = log.completed
     steps, method = _bound_in_steps(log, floor.astype(np.int64), rules, method)
     steps -= float((arrival - floor)[done].sum())
-    return HindsightBound(steps * step_time.constant_s, method)
+    return steps * step_time.constant_s, method
 
 
 def _bound_in_steps(

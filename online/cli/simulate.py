@@ -233,8 +233,6 @@ def _print(setting: Setting, outcomes: list[RunOutcome]) -> None:
     num_seeds = len({outcome.run.seed for outcome in outcomes})
     if num_seeds > 1:
         title += f"\nmedians of {num_seeds} seeds"
-    if not setting.step_time.is_constant and setting.bound != "none":
-        title += "\nno gap: steps differ in length, and bounds are for equal ones"
     per = "tokens/step" if unit == "steps" else "tokens/s"
     columns = [
         "policy", f"mean ({unit})", "P50 TTLT", "P99 TTLT", "P50 TTFT", "P99 TTFT",

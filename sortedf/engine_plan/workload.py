@@ -1,0 +1,192 @@
+"""Requests, the rules of the engine that serves them, and how long its steps take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sortedf.arrays import MAX_TOKENS, frozen_ints
+from sortedf.errors import OversizeError
+from sortedf.step_time import UNIT_STEPS, StepTime
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+class EngineRules(Protocol):
+    """What an engine does in one step; see `online.rules.StepRules`."""
+
+    @property
+    def kv_budget(self) -> int:
+        """Tokens of KV."""
+        ...
+
+    @property
+    def block_size(self) -> int:
+        """Tokens per block."""
+        ...
+
+    @property
+    def num_blocks(self) -> int:
+        """The budget in whole blocks."""
+        ...
+
+    @property
+    def seqs_cap(self) -> int:
+        """Most requests that run in a step."""
+        ...
+
+    @property
+    def tokens_cap(self) -> int:
+        """Most tokens that are processed in a step."""
+        ...
+
+    @property
+    def chunked_prefill(self) -> bool:
+        """Whether a prompt may be cut to what is left of a step's tokens."""
+        ...
+
+    @property
+    def reserve_prompt(self) -> bool:
+        """Whether a request is admitted only when its whole prompt has room."""
+        ...
+
+    @property
+    def watermark_blocks(self) -> int:
+        """Blocks that admission leaves free while anything runs."""
+        ...
+
+    @property
+    def extra_slots(self) -> int:
+        """Slots that a request needs beyond the tokens computed: 0 or 1."""
+        ...
+
+    @property
+    def eviction(self) -> str:
+        """What an evicted request does: "recompute" its tokens, or "restart"."""
+        ...
+
+    def refusal(self, prefill: int, decode: int) -> str | None:
+        """Why a request can never run, or None if it can."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineWorkload:
+    """Requests for one engine, with arrivals in seconds. Checked once, then read-only.
+
+    Parameters
+    ----------
+    prefill, decode : array_like of int, shape (n,)
+        Prompts `s` and answers `o`, in tokens, at least 1.
+    rules : EngineRules
+        What the engine does in a step.
+    step_times : tuple of StepTime
+        A step takes the largest of them: hardware that computes and reads at the same
+        time has two, all other hardware one.
+    arrival_s : array_like of float, shape (n,), optional
+        When each request comes; 0 for all (a backlog) if left out.
+
+    Raises
+    ------
+    OversizeError
+        If a request can never run under the rules.
+    ValueError, TypeError
+        If an entry is out of range; the message names it.
+    """
+
+    prefill: NDArray[np.int64]
+    decode: NDArray[np.int64]
+    rules: EngineRules
+    step_times: tuple[StepTime, ...] = (UNIT_STEPS,)
+    arrival_s: NDArray[np.float64] = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # what may be given, as against what is then there
+
+        def __init__(
+            self,
+            prefill: ArrayLike,
+            decode: ArrayLike,
+            rules: EngineRules,
+            step_times: tuple[StepTime, ...] = ...,
+            arrival_s: ArrayLike | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for name in ("prefill", "decode"):
+            values = getattr(self, name)
+            put(self, name, frozen_ints(name, values, minimum=1, maximum=MAX_TOKENS))
+        if not self.step_times:
+            raise ValueError("step_times is empty but must hold one step time or more.")
+        arrival_s = self.arrival_s
+        if arrival_s is None:
+            arrival_s = np.zeros(self.num_requests)
+        arrival_s = np.array(arrival_s, dtype=np.float64)
+        if len(arrival_s) != self.num_requests or len(self.decode) != len(self.prefill):
+            raise ValueError(
+                f"prefill, decode and arrival_s have {len(self.prefill)}, "
+                f"{len(self.decode)} and {len(arrival_s)} entries; they must be "
+                "equally long."
+            )
+        bad = ~(np.isfinite(arrival_s) & (arrival_s >= 0))
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(
+                f"arrival_s[{i}] = {arrival_s[i]} but must be a number, 0 or more."
+            )
+        arrival_s.flags.writeable = False
+        put(self, "arrival_s", arrival_s)
+        self._refuse_oversize()
+
+    @property
+    def num_requests(self) -> int:
+        """`n`; request ids are 0 to n - 1."""
+        return len(self.prefill)
+
+    @property
+    def is_backlog(self) -> bool:
+        """Whether every request is there at the start."""
+        return not self.arrival_s.any()
+
+    def step_s(self, prefill_tokens: int, decoding: int, kv_tokens: int) -> float:
+        """Duration of a step."""
+        return max(
+            time.seconds(prefill_tokens, decoding, kv_tokens)
+            for time in self.step_times
+        )
+
+    def sha256(self) -> str:
+        """SHA-256 over everything that a bound or a plan depends on, in hexadecimal."""
+        rules = self.rules
+        numbers = [
+            *(rules.kv_budget, rules.block_size, rules.seqs_cap, rules.tokens_cap),
+            *(int(rules.chunked_prefill), int(rules.reserve_prompt)),
+            *(rules.watermark_blocks, rules.extra_slots, rules.eviction),
+            *(
+                [value.hex() for value in map(float, astuple(t))]
+                for t in self.step_times
+            ),
+        ]
+        digest = hashlib.sha256(json.dumps(numbers).encode())
+        for array in (self.prefill, self.decode):
+            digest.update(array.astype("<i8").tobytes())
+        digest.update(self.arrival_s.astype("<f8").tobytes())
+        return digest.hexdigest()
+
+    def _refuse_oversize(self) -> None:
+        pairs = zip(self.prefill.tolist(), self.decode.tolist(), strict=True)
+        reasons = {
+            i: why for i, p in enumerate(pairs) if (why := self.rules.refusal(*p))
+        }
+        if reasons:
+            named = "; ".join(f"request {i} {why}" for i, why in [*reasons.items()][:5])
+            raise OversizeError(
+                f"{len(reasons)} of {self.num_requests} requests can never run: "
+                f"{named}.",
+                tuple(reasons),
+            )
