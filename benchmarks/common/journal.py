@@ -45,6 +45,9 @@ class Journal:
             self._rows = _read(self._path)
             print(f"   {len(self._rows)} rows are there already", file=sys.stderr)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
     def row(self, key: str, make: Callable[[], Row]) -> Row:
         """Return the row of this key, from the file or newly made."""
         if key not in self._rows:

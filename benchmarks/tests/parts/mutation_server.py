@@ -1,0 +1,303 @@
+"""Runs one file's tests on its mutants, in one process that forks for each.
+
+`python -m benchmarks.tests.parts.mutation_server JOB.json` prints one JSON line for
+each mutant. Everything is imported and collected once. The tests run once as they are,
+with a note of which lines of the file each one runs; then, for each mutant, in a child
+process: the changed functions get their new code, and those tests run that touch the
+changed lines, fastest first, until one fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from functools import _lru_cache_wrapper
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from benchmarks.tests.parts.mutants import Mutant, changed_tree, mutants
+
+CAUGHT, SURVIVED, NOT_PUT, TIME_LIMIT = "caught", "survived", "not put", "time limit"
+EXIT = {0: SURVIVED, 1: CAUGHT, 3: NOT_PUT}
+
+SPARE_S = 1.5
+TIMES_AS_LONG = 4
+"""A mutant may take so many times the processor time of the clean run, and a little."""
+
+WALL_S = 60.0
+"""Longest wait for a child, which may sleep on a lock."""
+
+MORE_BYTES = 3 * 2**30
+"""Memory that a mutant may take beyond what is there."""
+
+
+@dataclass(slots=True)
+class Clean:
+    """One test, run without a change."""
+
+    item: pytest.Item
+    seconds: float = 0.0
+    lines: set[int] = field(default_factory=set)
+
+
+class Server:
+    """A plugin of pytest that runs its items on mutants instead of once.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is changed.
+    chosen : list of Mutant
+    """
+
+    def __init__(self, path: Path, chosen: list[Mutant]) -> None:
+        self.path = path
+        self.source = path.read_text(encoding="utf-8")
+        self.chosen = chosen
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Choose how properties are tried, after conftest did and before test files."""
+        import hypothesis  # not before pytest rewrites its assertions
+
+        hypothesis.settings.register_profile(
+            "mutations",
+            derandomize=True, deadline=None, database=None,
+            phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )  # fmt: skip
+        hypothesis.settings.load_profile("mutations")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run clean, then on every mutant."""
+        if session.testsfailed:
+            raise pytest.UsageError("the tests could not be collected.")
+        began = time.perf_counter()
+        clean = self.run_clean(session.items)
+        say({"tests": len(clean), "clean_s": round(time.perf_counter() - began, 2)})
+        for known in gc.get_objects():
+            if isinstance(known, _lru_cache_wrapper):
+                known.cache_clear()
+        functions = self.functions()
+        gc.freeze()
+        self.check_harness(clean, functions)
+        for mutant in self.chosen:
+            say(asdict(mutant) | self.judge(mutant, clean, functions))
+        return True
+
+    def run_clean(self, items: list[pytest.Item]) -> list[Clean]:
+        """Run each test with a note of the lines that it runs; leave skips out."""
+        found = []
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            one = Clean(item)
+            with Tracer(str(self.path), one.lines):
+                began = time.process_time()
+                reports = runtestprotocol(item, log=False, nextitem=after)
+                one.seconds = time.process_time() - began
+            if any(report.failed for report in reports):
+                raise pytest.UsageError(f"{item.nodeid} fails without a change.")
+            if not any(report.skipped for report in reports):
+                found.append(one)
+        return sorted(found, key=lambda one: one.seconds)
+
+    def functions(self) -> dict[tuple[str, int], list[FunctionType]]:
+        """Find every function object of the file, by its name and first line."""
+        found: dict[tuple[str, int], list[FunctionType]] = {}
+        for known in gc.get_objects():
+            if isinstance(known, FunctionType):
+                code = known.__code__
+                if code.co_filename == str(self.path):
+                    key = (code.co_qualname, code.co_firstlineno)
+                    found.setdefault(key, []).append(known)
+        return found
+
+    def check_harness(self, clean: list[Clean], functions: Any) -> None:
+        """See that the same code, put in as a mutant is, passes."""
+        tree = ast.parse(self.source)
+        names = {mutant.function for mutant in self.chosen}
+        if self.in_child(tree, names, clean, functions) != SURVIVED:
+            raise pytest.UsageError(f"{self.path} fails when its own code is put in.")
+
+    def judge(
+        self, mutant: Mutant, clean: list[Clean], functions: Any
+    ) -> dict[str, Any]:
+        """Run the tests that touch the changed lines."""
+        lines = set(range(mutant.line, mutant.end_line + 1))
+        # Constants of the file are read where no line tells.
+        anywhere = mutant.function.isupper()
+        touched = [one for one in clean if anywhere or one.lines & lines]
+        began = time.perf_counter()
+        if touched:
+            tree = changed_tree(self.source, mutant)
+            how = self.in_child(tree, {mutant.function}, touched, functions)
+        else:
+            how = SURVIVED
+        seconds = round(time.perf_counter() - began, 2)
+        return {"how": how, "touched": len(touched), "seconds": seconds}
+
+    def in_child(
+        self, tree: ast.Module, names: set[str], touched: list[Clean], functions: Any
+    ) -> str:
+        """Fork; put the code in; run the tests until one fails."""
+        sys.stdout.flush()
+        limit_s = SPARE_S + TIMES_AS_LONG * sum(one.seconds for one in touched)
+        child = os.fork()
+        if child == 0:
+            self.be_child(tree, names, touched, functions, limit_s)
+        return wait(child)
+
+    def be_child(
+        self,
+        tree: ast.Module,
+        names: set[str],
+        touched: list[Clean],
+        functions: Any,
+        limit_s: float,
+    ) -> None:
+        """Never return: the exit code says what came out."""
+        code = 3
+        try:
+            os.setsid()
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_PROF, limit_s)
+            resource.setrlimit(resource.RLIMIT_DATA, (used_bytes() + MORE_BYTES, -1))
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nothing, stream)
+            put(tree, names, functions, self.path)
+            code = 1
+            items = [one.item for one in touched]
+            for item, after in zip(items, [*items[1:], None], strict=True):
+                reports = runtestprotocol(item, log=False, nextitem=after)
+                if any(report.failed for report in reports):
+                    os._exit(1)
+            code = 0
+        finally:
+            os._exit(code)
+
+
+def put(tree: ast.Module, names: set[str], functions: Any, path: Path) -> None:
+    """Give each function its new code; constants are set in the modules that have them.
+
+    A function is changed from outside in: those within another one are made by its new
+    code when it is called.
+    """
+    module = compile(tree, str(path), "exec", dont_inherit=True)
+    for code in within(module):
+        if code.co_qualname in names:
+            for function in functions[code.co_qualname, code.co_firstlineno]:
+                function.__code__ = code
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in names:
+            put_constant(node, path)
+
+
+def put_constant(node: ast.Assign, path: Path) -> None:
+    """Set a constant in its own module, and in those that imported it."""
+    known = [one for one in sys.modules.values() if isinstance(one, ModuleType)]
+    (origin,) = (one for one in known if getattr(one, "__file__", None) == str(path))
+    name = ast.unparse(node.targets[0])
+    old = getattr(origin, name)
+    new = eval(ast.unparse(node.value), dict(vars(origin)))
+    for one in known:
+        if one.__dict__.get(name) is old:
+            setattr(one, name, new)
+
+
+def within(code: CodeType) -> list[CodeType]:
+    """All code objects inside one."""
+    found = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += [constant, *within(constant)]
+    return found
+
+
+def used_bytes() -> int:
+    """Memory of this process: data and what was mapped."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    return int(pages[0]) * resource.getpagesize()
+
+
+def wait(child: int) -> str:
+    """Wait for a child; end it and all that it started after too long."""
+    end = time.monotonic() + WALL_S
+    pause = 0.001
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done or time.monotonic() > end:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if not done:
+        os.waitpid(child, 0)
+        return TIME_LIMIT
+    if os.WIFSIGNALED(status):
+        ended = os.WTERMSIG(status)
+        return TIME_LIMIT if ended == signal.SIGPROF else CAUGHT
+    return EXIT.get(os.WEXITSTATUS(status), CAUGHT)
+
+
+class Tracer:
+    """Collects the lines of one file that are run, in all threads."""
+
+    def __init__(self, path: str, lines: set[int]) -> None:
+        self._path, self._lines = path, lines
+
+    def __enter__(self) -> None:
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != self._path:
+            return None
+        self._lines.add(frame.f_lineno)
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        self._lines.add(frame.f_lineno)
+        return self._line
+
+
+OUT = os.dup(1)
+"""Standard output, before pytest takes it."""
+
+
+def say(line: dict[str, Any]) -> None:
+    """Print a JSON line to where the job said."""
+    os.write(OUT, (json.dumps(line) + "\n").encode())
+
+
+def main(job: dict[str, Any]) -> int:
+    """Run one job."""
+    path = Path(job["path"]).resolve()
+    wanted = set(job["sites"])
+    chosen = [m for m in mutants(path.read_text(encoding="utf-8")) if m.site in wanted]
+    server = Server(path, chosen)
+    arguments = ["-q", "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
+    return int(pytest.main([*arguments, *job["tests"]], plugins=[server]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

@@ -1,0 +1,42 @@
+"""KV in use over time: equal to adding up what every request holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sortedf import EngineModel, Instance
+from sortedf.kv_usage import kv_used_at
+from tests.strategies import engines, instances
+
+pytestmark = pytest.mark.kernel
+
+
+@given(instances(engine=engines()), st.data())
+def test_equals_a_sum_over_requests(instance, data):
+    """In every step from 0 to after the last completion, whatever the starts are."""
+    n = instance.num_requests
+    start = np.array(
+        data.draw(st.lists(st.integers(0, 12), min_size=n, max_size=n)), int
+    )
+    end = start + instance.decode
+    steps = np.arange(int(end.max(initial=0)) + 3)
+    block = instance.engine.block_size
+    expected = [
+        sum(
+            -(-(int(s) + t - int(p)) // block) * block
+            for s, p, c in zip(instance.prefill, start, end, strict=True)
+            if p < t <= c
+        )
+        for t in steps.tolist()
+    ]
+    assert kv_used_at(instance, start, steps).tolist() == expected
+
+
+def test_some_steps_can_be_left_out():
+    """What started and completed between two of the steps does not count."""
+    instance = Instance([5, 3, 7], [2, 1, 4], 100, engine=EngineModel(block_size=4))
+    start = np.array([0, 3, 6])
+    assert kv_used_at(instance, start, np.array([2, 9])).tolist() == [8, 12]
