@@ -118,10 +118,10 @@ def _climb_once(
     longest: int,
     steps: int,
 ) -> tuple[Fraction, Instance]:
-    lengths = rng.integers(1, longest + 1, (2, n))
-    peaks = lengths.sum(axis=0)
+    prefill, decode = rng.integers(1, longest + 1, (2, n))
+    peaks = prefill + decode
     budget = int(rng.integers(peaks.max(), peaks.sum()))
-    best = Instance(*lengths, budget)
+    best = Instance(prefill, decode, budget)
     value = goal(best)
     for _ in range(steps):
         changed = np.stack([best.prefill, best.decode])
@@ -129,7 +129,7 @@ def _climb_once(
             changed[rng.integers(2), rng.integers(n)] = rng.integers(1, longest + 1)
         budget = best.kv_budget + int(rng.integers(-2, 3))
         budget = max(budget, int(changed.sum(axis=0).max()))
-        tried = Instance(*changed, budget)
+        tried = Instance(changed[0], changed[1], budget)
         new = goal(tried)
         if new >= value:
             best, value = tried, new
@@ -139,7 +139,7 @@ def _climb_once(
 def anomalies() -> Row:
     """Smallest anomaly of each kind of each list rule, in growing grids."""
     grids = ((3, 3, 3), (4, 3, 3), (4, 3, 5), (4, 5, 3), (5, 2, 3))
-    rows = []
+    rows: list[Row] = []
     for rule in tiny.RULES:
         found: dict[str, Row] = {}
         for grid in grids:
@@ -180,7 +180,7 @@ def _anomaly_row(rule: str, kind: str, anomaly: tiny.Anomaly) -> Row:
 
 def waiting() -> Row:
     """Smallest instance that no sequence of earliest starts solves."""
-    looked_at = []
+    looked_at: list[Row] = []
     for grid in ((2, 8, 8), (3, 6, 6), (4, 2, 2), (4, 2, 3), (4, 3, 3), (4, 2, 4)):
         seen, instance = tiny.scan_waiting(*grid)
         if instance is not None:

@@ -49,9 +49,10 @@ def run(instance: Instance, predicted: list[int]) -> RunLog:
 def random_instance(rng: np.random.Generator) -> Instance:
     """Draw a tiny backlog whose answers are powers of two."""
     n = int(rng.integers(2, 5))
-    lengths = np.stack([rng.integers(1, 7, n), rng.choice(SHRINK, n)])
-    peaks = lengths.sum(axis=0)
-    return Instance(*lengths, int(rng.integers(peaks.max(), peaks.sum())))
+    prefill, decode = rng.integers(1, 7, n), rng.choice(SHRINK, n)
+    peaks = prefill + decode
+    budget = int(rng.integers(peaks.max(), peaks.sum()))
+    return Instance(prefill, decode, budget)
 
 
 def test_the_factor_is_kept_on_samples() -> None:

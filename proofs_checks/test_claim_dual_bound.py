@@ -53,9 +53,9 @@ def test_arrivals() -> None:
     """The same with requests that come later."""
     rng = np.random.default_rng(6)
     for _ in range(20):
-        lengths = rng.integers(1, 4, (2, 3))
-        budget = int(lengths.sum(axis=0).max() + rng.integers(0, 4))
-        instance = Instance(*lengths, budget, arrival=rng.integers(0, 6, 3))
+        prefill, decode = rng.integers(1, 4, (2, 3))
+        budget = int((prefill + decode).max() + rng.integers(0, 4))
+        instance = Instance(prefill, decode, budget, rng.integers(0, 6, 3))
         least = naive.best_tel(instance)
         for steps in (4, 12):
             price = random_prices(rng, steps)

@@ -63,9 +63,9 @@ def test_the_best_group_of_random_instances() -> None:
     rng = np.random.default_rng(8)
     for longest in (2, 4, 9, 30):
         for _ in range(10):
-            lengths = rng.integers(1, longest + 1, (2, 8))
-            budget = int(lengths.sum(axis=0).max() * rng.integers(1, 5))
-            instance = Instance(*lengths, budget)
+            prefill, decode = rng.integers(1, longest + 1, (2, 8))
+            budget = int((prefill + decode).max() * rng.integers(1, 5))
+            instance = Instance(prefill, decode, budget)
             wanted = naive.best_group(instance, list(range(8)))
             assert selected(instance, Exact(Options())) == wanted
             assert selected(instance, exact_dp) == wanted

@@ -77,5 +77,5 @@ def test_it_is_reached() -> None:
     instance = Instance([6] * 5, [1] * 5, 7)
     best = tiny.optimum(instance)
     assert best is not None
-    assert formulas(instance) == (15, 15)
+    assert formulas(instance) == (Fraction(15), Fraction(15))
     assert best.tel == 15

@@ -21,9 +21,10 @@ def random_instances(count: int, n: int, longest: int) -> list[Instance]:
     rng = np.random.default_rng([count, n, longest])
     drawn = []
     for _ in range(count):
-        lengths = rng.integers(1, longest + 1, (2, n))
-        peaks = lengths.sum(axis=0)
-        drawn.append(Instance(*lengths, int(rng.integers(peaks.max(), peaks.sum()))))
+        prefill, decode = rng.integers(1, longest + 1, (2, n))
+        peaks = prefill + decode
+        budget = int(rng.integers(peaks.max(), peaks.sum()))
+        drawn.append(Instance(prefill, decode, budget))
     return drawn
 
 

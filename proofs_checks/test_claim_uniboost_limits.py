@@ -59,9 +59,9 @@ def test_a_small_gamma_orders_by_attained_work() -> None:
 
 def random_case(rng: np.random.Generator) -> tuple[Instance, StepRules]:
     """Draw requests that come one after another into little memory."""
-    lengths = rng.integers(1, 10, (2, 9))
-    budget = int(lengths.sum(axis=0).max() + rng.integers(0, 12))
-    instance = Instance(*lengths, budget, arrival=rng.integers(0, 25, 9))
+    prefill, decode = rng.integers(1, 10, (2, 9))
+    budget = int((prefill + decode).max() + rng.integers(0, 12))
+    instance = Instance(prefill, decode, budget, rng.integers(0, 25, 9))
     return instance, StepRules(budget)
 
 
@@ -73,7 +73,7 @@ def run(case: tuple[Instance, StepRules], policy: str, **options: Any) -> RunLog
 
 def same(one: RunLog, other: RunLog) -> bool:
     """Whether every request starts, is preempted and completes alike."""
-    return (
+    return bool(
         one.start_step.tolist() == other.start_step.tolist()
         and one.completion_step.tolist() == other.completion_step.tolist()
         and one.preemptions.tolist() == other.preemptions.tolist()

@@ -15,6 +15,7 @@ import tomllib
 import zlib
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ SAMPLE = 60
 """Mutants of a file at most; of more, a fixed sample."""
 
 REASONS = Path(__file__).parent / "parts" / "reasons.toml"
+SERVER = "benchmarks.tests.parts.mutation_server"
 POLICIES = ("tests/online/policies",)
 
 
@@ -112,7 +114,7 @@ def of_file(target: Target, sample: int, journal: Journal) -> Iterator[Row]:
     for line in serve(target, unknown) if unknown else ():
         caught, survived = keys[line["site"]]
         key = survived if line["how"] == "survived" else caught
-        journal.row(key, lambda line=line: where | line)
+        journal.row(key, partial(dict, where | line))
     for caught, survived in keys.values():
         key = caught if caught in journal else survived
         yield where | journal.row(key, _missing)
@@ -145,7 +147,7 @@ def serve(target: Target, sites: list[int]) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
-        command = [sys.executable, "-m", "benchmarks.tests.parts.mutation_server", path]
+        command = [sys.executable, "-m", SERVER, str(path)]
         process = subprocess.Popen(
             command, cwd=ROOT.parent, env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -1,9 +1,9 @@
 """Builds the documents: `python -m sortedf.guide.build build/docs`, or `make docs`.
 
 Pages are gathered in one folder (the guide's own, the README, the list of claims, the
-benchmarks' pages, and a reference written from the tables and docstrings), with the
-links between them turned to where they lie there. Sphinx then makes HTML of it. A
-warning, a broken link inside or a missing docstring is an error.
+benchmarks' pages), with the links between them turned to where they lie there. Sphinx
+then makes HTML of it, and the reference of the docstrings. A warning or a broken link
+inside is an error.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-
-from sphinx.cmd.build import build_main
-
-from sortedf.guide.reference import write_reference
 
 GUIDE = Path(__file__).parent
 ROOT = GUIDE.parents[1]
@@ -38,6 +34,8 @@ MOVED = {
 
 def main(target: Path) -> int:
     """Gather, then build; return Sphinx's exit code."""
+    from sphinx.cmd.build import build_main
+
     source = target / "source"
     shutil.rmtree(source, ignore_errors=True)
     gather(source)
@@ -64,7 +62,6 @@ def gather(source: Path) -> None:
         write(source / "results" / page.name, page.read_text(encoding="utf-8"))
     for picture in sorted(results.glob("*.png")):
         shutil.copy(picture, source / "results")
-    write_reference(source / "reference")
 
 
 def write(path: Path, text: str) -> None:

