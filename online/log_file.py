@@ -10,14 +10,15 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from online.run_log import RunLog, StepTable
 from sortedf.atomic import atomic_path
+from sortedf.bounded_file import read_whole
 from sortedf.errors import SortedfError
+from sortedf.shown import shown_json, shown_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -88,7 +89,9 @@ def read_log(path: str | PathLike[str]) -> RunLog:
         raise LogError(f'{path} is no run\'s log: its first line has no kind "run".')
     head = rows[0][1]
     if head.get("format") != FORMAT:
-        raise LogError(f"{path} has format {head.get('format')!r}, not {FORMAT}.")
+        raise LogError(
+            f"{path} has format {shown_repr(head.get('format'))}, not {FORMAT}."
+        )
     requests: dict[str, Any] = columns(path, _of_kind("request", rows), REQUEST_COLUMNS)
     pauses = columns(path, _of_kind("pause", rows), PAUSE_COLUMNS)
     steps: dict[str, Any] = columns(path, _of_kind("step", rows), STEP_COLUMNS)
@@ -140,7 +143,7 @@ def _number(
     allowed = int | float if is_float else int
     if isinstance(value, bool) or not isinstance(value, allowed):
         raise LogError(
-            f"{path} line {number}: {name} is {json.dumps(value)} but must be "
+            f"{path} line {number}: {name} is {shown_json(value)} but must be "
             f"{'a number' if is_float else 'an integer'}."
         )
     return value
@@ -159,12 +162,6 @@ def _of_kind(
 
 def _text(path: str | PathLike[str]) -> str:
     try:
-        content = Path(path).read_bytes()
-        if content.startswith(b"\x1f\x8b"):
-            content = gzip.decompress(content)
-        return content.decode()
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise LogError(f"{path} cannot be read: {reason}.") from None
+        return read_whole(path, LogError).decode()
     except UnicodeDecodeError:
         raise LogError(f"{path} is no text file.") from None

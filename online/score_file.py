@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from online.requests import UNKNOWN
+from sortedf.bounded_file import read_whole
 from sortedf.errors import TraceError
+from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -49,9 +50,7 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
         With file and line, or if there are more or fewer lines than requests.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror}.") from None
+        text = read_whole(path, TraceError).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TraceError(f"{path} is no UTF-8 text: {error.reason}.") from None
     scores: list[float] = []
@@ -96,4 +95,4 @@ def _number(
         if math.isfinite(number) and number >= least:
             return number
     allowed = "a number" if least == -math.inf else f"a number, {least:g} or more"
-    raise TraceError(f"{where}: {name} = {json.dumps(value)} but must be {allowed}.")
+    raise TraceError(f"{where}: {name} = {shown_json(value)} but must be {allowed}.")

@@ -28,6 +28,7 @@ from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_file import read_json
 from sortedf.row_certificate import RowCertificate, rows_prove
+from sortedf.shown import shown_repr
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -211,7 +212,8 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise CertificateError(
-            f"{name}: 'kind' is {kind!r} but must be one of: {', '.join(KINDS)}."
+            f"{name}: 'kind' is {shown_repr(kind)} but must be one of: "
+            f"{', '.join(KINDS)}."
         )
     values = {
         field.name: _value(name, content, field.name, str(field.type))
@@ -238,6 +240,7 @@ def _value(name: str, content: dict[str, Any], field: str, declared: str) -> Any
     for t, entry in enumerate(value):
         if type(entry) is not int or not 0 <= entry < 2**62:
             raise CertificateError(
-                f"{name}: {key}[{t}] = {entry!r} but must be an integer from 0 on."
+                f"{name}: {key}[{t}] = {shown_repr(entry)} but must be an integer "
+                "from 0 on."
             )
     return np.array(value, dtype=np.int64)

@@ -9,6 +9,7 @@ from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
 from sortedf.errors import TraceError
 from sortedf.json_file import read_json
+from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -81,7 +82,7 @@ def read_start(path: str | PathLike[str]) -> list[int | None]:
     for row, step in enumerate(start, start=1):
         if step is not None and not _is_step(step):
             raise TraceError(
-                f"{name}: start of row {row} is {json.dumps(step)} but must be an "
+                f"{name}: start of row {row} is {shown_json(step)} but must be an "
                 f"integer from 0 to {MAX_STEP}, or null for a row that was left out."
             )
     return start

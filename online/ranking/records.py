@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from online.ranking.ranking_error import RankingError
-from sortedf.errors import TraceError
-from sortedf.traces.opening import opened
+from sortedf.bounded_file import read_whole, refuse_too_many_values
 
 if TYPE_CHECKING:
     import os
@@ -86,12 +85,7 @@ def read_text(path: str) -> str:
     RankingError
         If it cannot be read or is no UTF-8.
     """
-    try:
-        with opened(path) as file:
-            content = file.read()
-    except TraceError as error:
-        raise RankingError(str(error)) from None
-    return _decoded(content, path)
+    return _decoded(read_whole(path, RankingError), path)
 
 
 def shortly(value: object) -> str:
@@ -115,17 +109,19 @@ def _is_one_object(text: str) -> bool:
     """Whether an object starts that does not end in its first line."""
     first = text.lstrip().partition("\n")[0]
     try:
+        refuse_too_many_values(text)
         json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
-            return isinstance(json.loads(text), dict)
-        except (ValueError, RecursionError):
+            return isinstance(_parsed(text, ""), dict)
+        except RankingError:
             return False
     return False
 
 
 def _parsed(text: str, where: str) -> Any:
     try:
+        refuse_too_many_values(text)
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RankingError(f"{where} is no JSON: {error}.") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sortedf.errors import TraceError
-from sortedf.traces.location import shown_json
+from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

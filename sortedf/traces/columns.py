@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS
-from sortedf.traces.location import shown, shown_json
+from sortedf.shown import shown, shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

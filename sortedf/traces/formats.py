@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sortedf.errors import TraceError
-from sortedf.traces.location import shown
+from sortedf.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,11 +6,12 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
+from sortedf.bounded_file import TooLargeFileError, refuse_too_many_values
 from sortedf.errors import TraceError
+from sortedf.shown import shown_json
 from sortedf.traces.chat import CHAT_COLUMNS, counts_of
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.formats import CHAT_FORMATS, Format, match_columns
-from sortedf.traces.location import shown_json
 from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def _objects(lines: Iterable[str], first: int, path: str) -> Iterator[NumberedRe
         if not (text := line.strip()):
             continue
         try:
+            refuse_too_many_values(text)
             value, end = decode(text)
         except (ValueError, RecursionError):
             end = -1
@@ -140,7 +142,10 @@ def _items(text: str, first: int, path: str) -> Iterator[NumberedRecord]:
 def _parsed(text: str, number: int, path: str) -> Any:
     """Parse `text`, whose first line is the file's line `number`."""
     try:
+        refuse_too_many_values(text)
         return json.loads(text)
+    except TooLargeFileError as error:
+        raise TraceError(f"{path} cannot be read: {error}.") from None
     except json.JSONDecodeError as error:
         line = number + error.lineno - 1
         reason = f"{error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"

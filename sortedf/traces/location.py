@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-MAX_SHOWN = 40
-"""Longer values are cut in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +44,3 @@ class Location:
             f"{self.path}: {self.unit} {self.row[i]}: {self.column} = {value} but must "
             f"be {rule}{note}."
         )
-
-
-def shown(text: str) -> str:
-    """`text` as a message can hold it: in one line, not too long, quoted if odd."""
-    text = text.strip()
-    plain = text.isprintable() and text
-    text = text if plain else repr(text)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
-
-
-def shown_json(value: object) -> str:
-    """`value` in JSON's own words, so that the string "5" and the number 5 differ."""
-    try:
-        text = json.dumps(value, default=str)
-    except (ValueError, RecursionError):  # an integer of thousands of digits
-        text = f"a very large {type(value).__name__}"
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

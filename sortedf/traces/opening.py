@@ -8,12 +8,11 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sortedf.bounded_file import GZIP_MAGIC, TooLargeFileError, UnpackedFile
 from sortedf.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 @contextmanager
@@ -33,8 +32,10 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
                 yield raw
             else:
                 # The reader around it splits lines in C; GzipFile would in Python.
-                with io.BufferedReader(gzip.GzipFile(fileobj=raw)) as unpacked:
+                with io.BufferedReader(UnpackedFile(raw)) as unpacked:
                     yield unpacked
+    except TooLargeFileError as error:
+        raise TraceError(f"{path} cannot be read: {error}.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TraceError(f"{path}: broken or truncated gzip: {error}.") from error
     except OSError as error:

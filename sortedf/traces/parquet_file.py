@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sortedf.bounded_file import FREE_BYTES, MOST_TIMES, most_unpacked
 from sortedf.errors import MissingExtraError, TraceError
+from sortedf.shown import shown
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.formats import match_columns
 from sortedf.traces.source import CHUNK_ROWS, Chunk, Source
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from sortedf.traces.columns import Column
 
 PARQUET_MAGIC = b"PAR1"
+
+WIDTH = 8
+"""Bytes that a number or a time takes."""
 
 
 def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
@@ -45,6 +50,10 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
     wanted = [names[match.prefill], names[match.decode]]
     if match.arrival is not None:
         wanted.append(names[match.arrival])
+    _refuse_bomb(table, wanted, match.format.clock, path, pa)
+    if match.arrival is not None and _is_text(table, wanted[2], pa):
+        # Each text once, however many rows have it.
+        table = parquet.ParquetFile(data, read_dictionary=[wanted[2]])
 
     def chunks() -> Iterator[Chunk]:
         done = 0
@@ -80,14 +89,64 @@ def write_parquet(
     parquet.write_table(pa.table(dict(columns)), path)
 
 
+def _refuse_bomb(
+    table: Any, wanted: list[str], clock: bool, path: str, pa: Any
+) -> None:
+    """Refuse what would fill memory, by what the file says of itself.
+
+    A value that stands in each of very many rows is stored once, and a long text of one
+    letter takes a few bytes.
+    """
+    for name in wanted:
+        kind = table.schema_arrow.field(name).type
+        text_time = clock and name == wanted[-1] and _is_text(table, name, pa)
+        if not (_is_number(kind, pa) or _is_time(kind, pa) or text_time):
+            raise TraceError(
+                f"{path}: the column {shown(name)} holds {shown(str(kind))} but must "
+                "hold numbers."
+            )
+    meta = table.metadata
+    parts = [
+        meta.row_group(group).column(column)
+        for group in range(meta.num_row_groups)
+        for column in range(meta.num_columns)
+    ]
+    packed = sum(part.total_compressed_size for part in parts)
+    unpacked = sum(
+        part.total_uncompressed_size for part in parts if part.path_in_schema in wanted
+    )
+    held = max(unpacked, meta.num_rows * len(wanted) * WIDTH)
+    if held > most_unpacked(packed):
+        raise TraceError(
+            f"{path} cannot be read: its {meta.num_rows:,} rows unpack to more than "
+            f"{MOST_TIMES} times its size (and more than {FREE_BYTES >> 20} MiB)."
+        )
+
+
+def _is_text(table: Any, name: str, pa: Any) -> bool:
+    kind = table.schema_arrow.field(name).type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: Any, pa: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_time(kind: Any, pa: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
 def _values(column: Any, pa: Any) -> Column:
     """Values as an array if they are numbers or times, else as Python objects."""
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        texts = column.dictionary.to_pylist()
+        return [None if i is None else texts[i] for i in column.indices.to_pylist()]
     if column.null_count == 0:
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        if _is_time(kind, pa):
             values: NDArray[Any] = column.cast(pa.timestamp("ns")).to_numpy(False)
             return values
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if _is_number(kind, pa):
             numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
             return numbers
     objects: list[Any] = column.to_pylist()

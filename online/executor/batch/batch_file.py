@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from online.executor.batch.batch_errors import BatchFileError
+from sortedf.bounded_file import read_whole, refuse_too_many_values
+from sortedf.shown import shown_json, shown_repr
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -61,10 +63,7 @@ def read_batch(path: str | PathLike[str]) -> BatchFile:
     BatchFileError
         If it cannot be read, is empty, or a line is no request; with file and line.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise BatchFileError(f"{path} cannot be read: {error.strerror}.") from None
+    content = read_whole(path, BatchFileError)
     requests: list[BatchRequest] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(content.split(b"\n"), 1):
@@ -75,8 +74,8 @@ def read_batch(path: str | PathLike[str]) -> BatchFile:
         first = seen.setdefault(request.custom_id, number)
         if first != number:
             raise BatchFileError(
-                f"{where}: custom_id {request.custom_id!r} is that of line {first} "
-                "but must be unique."
+                f"{where}: custom_id {shown_repr(request.custom_id)} is that of line "
+                f"{first} but must be unique."
             )
         requests.append(request)
     if not requests:
@@ -96,15 +95,15 @@ def _request(line: bytes, where: str) -> BatchRequest:
         if name not in content:
             raise BatchFileError(f"{where}: the field {name!r} is missing.")
         if not isinstance(content[name], kind):
-            value = json.dumps(content[name])
+            value = shown_json(content[name])
             raise BatchFileError(f"{where}: {name} = {value} but must be {what}.")
     if content["method"] != "POST":
         raise BatchFileError(
-            f"{where}: method = {content['method']!r} but must be 'POST'."
+            f"{where}: method = {shown_repr(content['method'])} but must be 'POST'."
         )
     for name in ("custom_id", "url"):
         if not _is_text(content[name]):
-            value = json.dumps(content[name])
+            value = shown_json(content[name])
             raise BatchFileError(
                 f"{where}: {name} = {value} is no text: it has half "
                 "of a pair of surrogates."
@@ -124,6 +123,7 @@ def _is_text(value: str) -> bool:
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
     """Read one line as a JSON object, or raise with its place."""
     try:
+        refuse_too_many_values(line)
         content = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise BatchFileError(f"{where} is no JSON: {error}.") from None

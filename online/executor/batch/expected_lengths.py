@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from online.executor.batch.batch_errors import BatchFileError
 from online.executor.batch.batch_file import BatchRequest, parse_object
 from online.executor.hints import PREDICTED_KEY, SCORE_KEY
 from online.requests import UNKNOWN
+from sortedf.bounded_file import read_whole
+from sortedf.shown import shown_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,10 +36,7 @@ def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
     BatchFileError
         With file and line.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise BatchFileError(f"{path} cannot be read: {error.strerror}.") from None
+    content = read_whole(path, BatchFileError)
     rows = _json_rows if content.lstrip().startswith(b"{") else _csv_rows
     lengths: dict[str, int] = {}
     for number, row in rows(content, path):
@@ -49,7 +47,7 @@ def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
         custom_id = str(row["custom_id"])
         if custom_id in lengths:
             raise BatchFileError(
-                f"{where}: custom_id {custom_id!r} stands there twice."
+                f"{where}: custom_id {shown_repr(custom_id)} stands there twice."
             )
         lengths[custom_id] = _tokens(row["tokens"], where)
     return lengths
@@ -88,7 +86,9 @@ def _tokens(value: object, where: str) -> int:
     except ValueError:
         tokens = math.nan
     if not (math.isfinite(tokens) and tokens > 0):
-        raise BatchFileError(f"{where}: tokens = {value!r} but must be above 0.")
+        raise BatchFileError(
+            f"{where}: tokens = {shown_repr(value)} but must be above 0."
+        )
     return math.ceil(tokens)
 
 

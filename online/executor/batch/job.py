@@ -162,6 +162,7 @@ def run_job(job: BatchJob, serve: Serve, report: Report) -> BatchSummary:
     header = job.header(batch)
     journal = Journal(job.output, header)
     try:
+        journal.refuse_others(request.custom_id for request in batch.requests)
         if journal.settings != header.settings:
             logger.warning("%s was begun with other settings.", journal.path)
         summary = BatchSummary(len(batch.requests), len(journal.entries))

@@ -2,22 +2,28 @@
 
 JSON lines: a header that says for which input and model it is, then one line for each
 finished request, in the order in which they finished. A line counts once it is there
-with its end; what a kill or a full disk left after the last such line is cut off. The
-journal is locked while a run writes to it and removed when the output is complete.
+with its end; what a kill, a full disk or a loss of power left after the last such line
+is cut off. Any other line must be exactly what a run writes, with an output that parses
+and is of the request that it is said to be of; else the journal is damaged, and nothing
+in it is used. It is locked while a run writes to it and removed when the output is
+complete.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import io
 import json
 import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from online.executor.batch.batch_errors import JournalError, UnfinishedError
+from sortedf.bounded_file import refuse_too_many_values
+from sortedf.shown import shown, shown_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +36,9 @@ BEGINS = json.dumps({"format": FORMAT})[:-1].encode()
 """First bytes of every journal, by which a torn header is known."""
 
 SUFFIX = ".journal"
+
+HOW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""How it is opened: never through a link, which leads to another file, nor waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class Header:
 class Entry:
     """Where in the journal an output line stands, and whether it is an error."""
 
+    custom_id: str
     offset: int
     length: int
     failed: bool
@@ -111,9 +121,8 @@ class Journal:
 
     def _read(self, header: Header) -> int:
         """Take in the lines that are whole; return where they end."""
-        size = os.fstat(self._number).st_size
-        content = io.BytesIO(_read_at(self._number, 0, size))
-        first, lines = content.readline(), content.readlines()
+        lines = _lines(self._number, self.path)
+        first = next(lines, b"")
         if not first.endswith(b"\n"):
             if not (first.startswith(BEGINS) or BEGINS.startswith(first)):
                 raise self._foreign()
@@ -121,29 +130,17 @@ class Journal:
         self._compare(first, header)
         end = len(first)
         for number, line in enumerate(lines, 2):
-            if not self._take(line, end):
-                if number <= len(lines):  # something follows it
-                    raise JournalError(
-                        f"{self.path}, line {number} is damaged: move the journal "
-                        "away to start again from nothing."
-                    )
+            if _is_torn(line) and next(lines, None) is None:
                 break
+            entry = _entry(line, end)
+            if entry is None or entry.custom_id in self.entries:
+                raise JournalError(
+                    f"{self.path}, line {number} is damaged, or written by something "
+                    "else: move the journal away to start again from nothing."
+                )
+            self.entries[entry.custom_id] = entry
             end += len(line)
         return end
-
-    def _take(self, line: bytes, offset: int) -> bool:
-        """Take in one line; say whether it was whole."""
-        if not line.endswith(b"\n"):
-            return False
-        try:
-            content = json.loads(line)
-            custom_id, failed = content["custom_id"], content["failed"]
-        except (ValueError, KeyError, TypeError):
-            return False
-        begin = len(_before_output(custom_id, failed))
-        length = len(line) - begin - len(_AFTER_OUTPUT)
-        self.entries.setdefault(custom_id, Entry(offset + begin, length, failed))
-        return True
 
     def _compare(self, first: bytes, header: Header) -> None:
         try:
@@ -151,20 +148,34 @@ class Journal:
             if found["format"] != FORMAT:
                 raise ValueError
             sha256, model = found["sha256"], found["model"]
-            self.settings = found["settings"]
-        except (ValueError, KeyError, TypeError):
+            self.settings = dict(found["settings"].items())
+        except _NOT_OURS:
             raise self._foreign() from None
         for what, ours, theirs in (
             ("input file", header.sha256, sha256),
             ("model", header.model, model),
         ):
             if ours != theirs:
-                told = "" if what == "input file" else f", {theirs}"
+                told = "" if what == "input file" else f", {shown(str(theirs))}"
                 raise JournalError(
                     f"{self.path} is the journal of an unfinished run with another "
                     f"{what}{told}: finish that run, remove the journal to give it "
                     "up, or choose another output."
                 )
+
+    def refuse_others(self, custom_ids: Iterable[str]) -> None:
+        """Refuse a journal with requests that are not among these.
+
+        Raises
+        ------
+        JournalError
+        """
+        for custom_id in self.entries.keys() - set(custom_ids):
+            raise JournalError(
+                f"{self.path} is damaged: it has a request {shown_repr(custom_id)}, "
+                "which the input has not; move the journal away to start again from "
+                "nothing."
+            )
 
     def _foreign(self) -> JournalError:
         return JournalError(
@@ -187,7 +198,9 @@ class Journal:
                 before = _before_output(custom_id, answer.failed)
                 output = answer.line.encode()
                 lines.append(before + output + _AFTER_OUTPUT)
-                added[custom_id] = Entry(end + len(before), len(output), answer.failed)
+                added[custom_id] = Entry(
+                    custom_id, end + len(before), len(output), answer.failed
+                )
                 end += len(lines[-1])
             self._end = self._write(self._end, b"".join(lines))
             self.entries.update(added)
@@ -231,6 +244,58 @@ class Journal:
 
 _AFTER_OUTPUT = b"}\n"
 
+_NOT_OURS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What comes of taking content apart that is something else."""
+
+PART = 1 << 20
+"""Bytes that are read at a time."""
+
+MOST_IN_LINE = 1 << 28
+"""Most bytes of a line; no answer is as long."""
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a last line can be what was left of one; lost parts of it read as 0."""
+    return not line.endswith(b"\n") or b"\0" in line
+
+
+def _entry(line: bytes, offset: int) -> Entry | None:
+    """Take a line apart that begins at `offset`; None if a run did not write it."""
+    try:
+        refuse_too_many_values(line)
+        content = json.loads(line)
+        custom_id, failed = content["custom_id"], content["failed"]
+        before = _before_output(custom_id, failed)
+        text = line[len(before) : -len(_AFTER_OUTPUT)]
+        output = json.loads(text)
+        has_error = output.get("error") is not None
+        is_ours = before + text + _AFTER_OUTPUT == line and failed is has_error
+        if (
+            not is_ours
+            or type(custom_id) is not str
+            or output["custom_id"] != custom_id
+        ):
+            return None
+    except _NOT_OURS:
+        return None
+    return Entry(custom_id, offset + len(before), len(text), failed)
+
+
+def _lines(number: int, path: Path) -> Iterator[bytes]:
+    """Give the lines of a file with their ends, without another handle of it."""
+    rest, offset = b"", 0
+    while part := os.pread(number, PART, offset):
+        offset += len(part)
+        *whole, rest = (rest + part).split(b"\n")
+        if len(rest) > MOST_IN_LINE:
+            raise JournalError(
+                f"{path} is damaged: it has a line of more than {MOST_IN_LINE >> 20} "
+                "MiB; move the journal away to start again from nothing."
+            )
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest
+
 
 def _before_output(custom_id: str, failed: bool) -> bytes:
     """Return the begin of an entry's line: the output's own text follows, as it is."""
@@ -251,10 +316,15 @@ def _open_locked(path: Path) -> int:
     """Open the journal for this run alone, making it if it is not there."""
     while True:
         try:
-            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            number = os.open(path, HOW, 0o666)
         except OSError as error:
             reason = error.strerror
+            if error.errno == errno.ELOOP:
+                reason = "it is a link, which is not followed; remove it"
             raise JournalError(f"{path} cannot be written: {reason}.") from None
+        if not S_ISREG(os.fstat(number).st_mode):
+            os.close(number)
+            raise JournalError(f"{path} cannot be written: it is no regular file.")
         try:
             # Not flock: an engine that outlives a killed run must not hold it.
             fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -79,16 +79,61 @@ def test_a_packed_table_is_read(tmp_path):
         ([1.0, 5.5], "5.5"),
         ([1.0, 1e30], "1e+30"),
         ([5, -1], "-1"),
-        (["x", "y"], '"x"'),
-        ([True, False], "true"),
         ([2**40, 2**41], "1099511627776"),
     ],
 )
 def test_a_length_that_is_none_is_named_with_row_and_column(tmp_path, values, shown):
     """Rows of a table are counted from 1."""
     message = refusal(made(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
-    row = 1 if shown in ('"x"', "true", "1099511627776") else 2
+    row = 1 if shown == "1099511627776" else 2
     assert f"trace.dat: row {row}: decode_tokens = {shown} but must be an" in message
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(["x", "y"], "string"), ([True, False], "bool"), ([[1], [2]], "list<")],
+)
+def test_columns_of_no_numbers_are_refused_unread(tmp_path, values, kind):
+    message = refusal(made(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
+    assert f"the column decode_tokens holds {kind}" in message
+    assert message.endswith("but must hold numbers.")
+
+
+def repeated(value, rows):
+    """One value in each of many rows, stored once."""
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(rows, np.int8)), pa.array([value])
+    )
+
+
+def made_plain(folder, **columns):
+    """As `made`, with columns of plain values for whoever reads it."""
+    path = folder / "trace.dat"
+    parquet.write_table(pa.table(columns), path, store_schema=False)
+    return path
+
+
+def test_few_bytes_that_fill_memory_are_refused(tmp_path):
+    """1,500 bytes filled 4 GiB: one text, or one number, in each of very many rows."""
+    ones = repeated(1, 20_000_000)
+    path = made_plain(tmp_path, prefill_tokens=ones, decode_tokens=ones)
+    assert path.stat().st_size < 200_000
+    assert "its 20,000,000 rows unpack to more than 100 times" in refusal(path)
+    text = "2024-05-10 00:00:00" + "0" * 2**25
+    table = pa.table(
+        {"TIMESTAMP": [text], "ContextTokens": [1], "GeneratedTokens": [1]}
+    )
+    parquet.write_table(table, path, compression="zstd", write_statistics=False)
+    assert "unpack to more than 100 times its size" in refusal(path)
+
+
+def test_a_long_text_in_many_rows_is_held_once(tmp_path):
+    rows = 9_000
+    times = repeated("2024-05-10 00:00:00" + "0" * 2**20, rows)
+    ones = np.ones(rows, np.int64)
+    columns = {"TIMESTAMP": times, "ContextTokens": ones, "GeneratedTokens": ones}
+    path = made_plain(tmp_path, **columns)
+    assert 'row 1: TIMESTAMP = "2024-05-10 00:00:000' in refusal(path)
 
 
 def test_a_date_where_a_number_is_due_is_refused(tmp_path):

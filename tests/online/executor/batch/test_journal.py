@@ -14,13 +14,23 @@ from hypothesis import strategies as st
 
 from online.executor.batch.answer_lines import Answer
 from online.executor.batch.batch_errors import JournalError, UnfinishedError
-from online.executor.batch.journal import Header, Journal
+from online.executor.batch.journal import BEGINS, Header, Journal
 
 HEADER = Header("0" * 64, "model", {"method": "svf"})
+
+
+def answer(custom_id, text="", failed=False):
+    """An answer in spacing of its own, with letters beyond ASCII as they are."""
+    content = {"custom_id": custom_id, "text": text, "error": "no" if failed else None}
+    separators = (",", ":") if failed else None
+    line = json.dumps(content, ensure_ascii=False, separators=separators)
+    return custom_id, Answer(line, failed=failed)
+
+
 ANSWERS = [
-    ("a", Answer('{"custom_id":"a","text":"one\\n"}', failed=False)),
-    ('"b,\u2028\\', Answer('{"text": "ü\u2028"}', failed=True)),
-    ("c", Answer("{}", failed=False)),
+    answer("a", "one\n"),
+    answer('"b,\u2028\\', "ü\u2028", failed=True),
+    answer("c"),
 ]
 
 
@@ -50,8 +60,8 @@ def test_keeps_every_byte_of_every_output(tmp_path):
 
 def test_who_is_there_stays_as_it_is(tmp_path):
     journal = Journal(tmp_path / "out.jsonl", HEADER)
-    journal.append([*ANSWERS, ("a", Answer("{}", failed=True))])
-    journal.append([("a", Answer("{}", failed=True))])
+    journal.append([*ANSWERS, answer("a", "another", failed=True)])
+    journal.append([answer("a", "another", failed=True)])
     assert contents(journal) == [a.line.encode() + b"\n" for _, a in ANSWERS]
     journal.close()
 
@@ -80,7 +90,7 @@ def test_any_names_and_texts_and_any_cut(tmp_path_factory, names, texts, data):
     names = [name.encode("utf-8", "ignore").decode() + str(i)
              for i, name in enumerate(names)]  # fmt: skip
     answers = [
-        (name, Answer(json.dumps({"text": text}), failed=len(text) % 2 == 0))
+        answer(name, text.encode("utf-8", "ignore").decode(), failed=len(text) % 2 == 0)
         for name, text in zip(names, texts, strict=False)
     ]
     path, content = written(tmp_path_factory.mktemp("journal"), answers)
@@ -95,9 +105,7 @@ def test_any_names_and_texts_and_any_cut(tmp_path_factory, names, texts, data):
     journal.close()
 
 
-@pytest.mark.parametrize(
-    "tail", [b"\0\0\0\0", b"\0\0\n", b'{"custom_id": 1}\n', b"x\n"]
-)
+@pytest.mark.parametrize("tail", [b"\0\0\0\0", b"\0\0\n", b'{"custom_id": 1}', b"x"])
 def test_a_last_line_of_rubbish_is_cut_off(tmp_path, tail):
     path, content = written(tmp_path)
     path.write_bytes(content + tail)
@@ -111,7 +119,75 @@ def test_damage_in_the_middle_is_refused(tmp_path):
     path, content = written(tmp_path)
     first, second, *rest = content.splitlines(keepends=True)
     path.write_bytes(b"".join([first, second[:9] + b"\n", *rest]))
-    with pytest.raises(JournalError, match="line 2 is damaged: move the journal away"):
+    with pytest.raises(JournalError, match=r"line 2 is damaged, .*: move the journal"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+
+
+def entry_line(output='{"custom_id": "d", "error": null}', name='"d"', failed="false"):
+    line = f'{{"custom_id": {name}, "failed": {failed}, "output": {output}}}\n'
+    return line.encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        entry_line().replace(b": ", b":"),
+        entry_line().replace(b", ", b","),
+        entry_line('{"custom_id": "e", "error": null}'),
+        entry_line('{"error": null}'),
+        entry_line('{"custom_id": "d", "error": "no"}'),
+        entry_line(failed="true"),
+        entry_line(failed="0"),
+        entry_line('{"custom_id": 4, "error": null}', name="4"),
+        entry_line('{"custom_id": ["d"], "error": null}', name='["d"]'),
+        entry_line('"d"'),
+        entry_line("[]"),
+        entry_line("[" * 100_000 + "]" * 100_000),
+        entry_line('{"custom_id": "d", "error": null}, "custom_id": "d"'),
+        entry_line('{"custom_id": "a", "error": null}', name='"a"'),  # there already
+        b"[" * 100_000 + b"\n",
+        b"[]\n",
+        b"null\n",
+        b'{"custom_id": 1}\n',
+        b"x\n",
+        b"\n",
+        b"\xff\n",
+    ],
+)
+@pytest.mark.parametrize("follows", [b"", entry_line()])
+def test_what_no_run_wrote_is_damage(tmp_path, line, follows):
+    """A journal with other separators gave broken output, and was then removed."""
+    path, content = written(tmp_path)
+    path.write_bytes(content + entry_line())
+    Journal(tmp_path / "out.jsonl", HEADER).close()
+    path.write_bytes(content + line + follows)
+    with pytest.raises(JournalError, match=r"line 5 is damaged, .*: move the journal"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+    assert path.read_bytes() == content + line + follows
+
+
+def test_requests_of_another_input_are_damage(tmp_path):
+    written(tmp_path)
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    journal.refuse_others([name for name, _ in ANSWERS])
+    with pytest.raises(JournalError, match="it has a request 'c', which the input has"):
+        journal.refuse_others([name for name, _ in ANSWERS[:2]])
+    journal.close()
+
+
+def test_links_are_not_followed(tmp_path):
+    """They lead out of the folder, to a file that would have been written to."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"")
+    (tmp_path / "out.jsonl.journal").symlink_to(victim)
+    with pytest.raises(JournalError, match="it is a link, which is not followed"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+    assert victim.read_bytes() == b""
+
+
+def test_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "out.jsonl.journal")
+    with pytest.raises(JournalError, match="it is no regular file"):
         Journal(tmp_path / "out.jsonl", HEADER)
 
 
@@ -130,7 +206,17 @@ def test_another_runs_journal_is_refused(tmp_path, header, message):
 
 
 @pytest.mark.parametrize(
-    "content", [b"my notes", b"my notes\n", b'{"a": 1}\n', b"[]\n"]
+    "content",
+    [
+        b"my notes",
+        b"my notes\n",
+        b'{"a": 1}\n',
+        b"[]\n",
+        b"[" * 100_000 + b"\n",
+        BEGINS + b', "sha256": [], "model": 1, "settings": [1]}\n',
+        BEGINS + b"}\n",
+        b'{"format": ["sortedf run-batch 1"]}\n',
+    ],
 )
 def test_somebody_elses_file_is_left_alone(tmp_path, content):
     path = tmp_path / "out.jsonl.journal"
