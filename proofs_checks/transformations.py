@@ -18,7 +18,7 @@ import numpy as np
 from proofs_checks.tiny import checked
 from sortedf import Instance, place
 from sortedf.groups import Exact
-from sortedf.methods.sorted_f import groups
+from sortedf.groups.table import groups
 from sortedf.options import Options
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ class Table(Mapping[str, T]):
     ----------
     kind : str
         What an entry is, for messages.
-    package : str, optional
-        Package of which every module registers something; without it whoever makes the
-        table imports them.
+    *packages : str
+        Packages whose modules register entries: each module is imported when the table
+        is first looked through.
 
     Examples
     --------
@@ -46,9 +46,9 @@ class Table(Mapping[str, T]):
     ValueError: unknown shape 'circle'; choose one of: square.
     """
 
-    def __init__(self, kind: str, package: str | None = None) -> None:
+    def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self._package = package
+        self._packages = packages
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -89,22 +89,22 @@ class Table(Mapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
-            self._load_package()
+            self._load_packages()
         if name not in self._entries:
             load_plugins()
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._load_package()
+        self._load_packages()
         load_plugins()
         return iter(self._entries)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _load_package(self) -> None:
-        if self._package is not None:
-            load_modules(self._package)
+    def _load_packages(self) -> None:
+        for package in self._packages:
+            load_modules(package)
 
 
 @cache
@@ -125,8 +125,10 @@ def load_plugins() -> None:
             logger.warning("%s", error)
 
 
-def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
+def register(table: dict[str, T] | Table[T], kind: str, name: str) -> Callable[[T], T]:
     """Return a decorator that enters an object into `table` under `name`."""
+    if isinstance(table, Table):
+        return table.register(name)
 
     def add(entry: T) -> T:
         if name in table:
@@ -138,7 +140,7 @@ def register(table: dict[str, T], kind: str, name: str) -> Callable[[T], T]:
 
 
 def lookup(
-    table: dict[str, T], kind: str, name: str, *, also: tuple[str, ...] = ()
+    table: Mapping[str, T], kind: str, name: str, *, also: tuple[str, ...] = ()
 ) -> T:
     """Return the entry called `name`, or raise a ValueError that lists all names.
 

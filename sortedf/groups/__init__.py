@@ -6,8 +6,10 @@ from sortedf.groups.exact_dp import exact_dp
 from sortedf.groups.local_swap import local_swap
 from sortedf.groups.pool import Pool, Selector, f_metric
 from sortedf.groups.quantile_greedy import quantile_greedy
+from sortedf.groups.table import SELECTORS, register_selector
 
 __all__ = [
+    "SELECTORS",
     "CoStart",
     "Exact",
     "Pool",
@@ -16,4 +18,5 @@ __all__ = [
     "f_metric",
     "local_swap",
     "quantile_greedy",
+    "register_selector",
 ]

@@ -20,6 +20,7 @@ import numpy as np
 from sortedf.groups.core import undominated
 from sortedf.groups.exact import Exact
 from sortedf.groups.pool import group_key
+from sortedf.groups.table import register_selector
 from sortedf.instance import peak_kv_of
 from sortedf.jit import kernel
 
@@ -35,6 +36,12 @@ PROMPT_SHARES = (0.0, *np.geomspace(1 / 128, 0.5, 13).tolist(), 0.7, 0.9)
 """Weights of the prompt against the answer in the greedy orders that are tried."""
 
 
+@register_selector(
+    "sorted-f-co-start",
+    about="Sorted-F, larger groups: they fit when started together",
+    guarantee="none proven",
+    cost="as exact",
+)
 class CoStart:
     """The selector; wraps the exact one, whose group is one of its starts."""
 
@@ -51,7 +58,8 @@ class CoStart:
 
         Requests are taken in order of `(1 - x) o + x s`, for each `x` of the
         `PROMPT_SHARES`, wherever they fit, and the prefix of least `F` is kept; once
-        more after the best group by peaks, which is never lost. The best of all wins.
+        more after the best group by peaks. The best of these and of that group wins,
+        so that there is one even where a request is said to outgrow the budget alone.
         """
         by_peaks = self._by_peaks(pool, rng)
         some = _worth_trying(pool)
@@ -61,7 +69,8 @@ class CoStart:
         ]
         rest = np.setdiff1d(some, by_peaks)  # ascending: by answer length
         orders.append(np.concatenate([by_peaks, rest]))
-        groups = [_filled(pool, order) for order in orders]
+        filled = [_filled(pool, order) for order in orders]
+        groups = [*(group for group in filled if len(group)), by_peaks]
         return np.sort(min(groups, key=lambda group: group_key(pool, group)))
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.groups.core import Core, MultiplierRanking, best_multiplier, scale_for
-from sortedf.groups.exact_dp import largest_size
 from sortedf.groups.fronts import FrontRow, StoppedError, best_choice
+from sortedf.groups.pool import largest_size
+from sortedf.groups.table import GUARANTEE, register_selector
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -50,6 +51,19 @@ class Selection:
     complete: bool
 
 
+@register_selector(
+    "exact",
+    about="Sorted-F, groups by Lagrangian bounds and a search",
+    guarantee=GUARANTEE,
+    cost="some sorts a group; at worst O(n^2 M) a size",
+    same_as="sorted-f",
+)
+@register_selector(
+    "sorted-f",
+    about="groups of least F = sum of o / size^2 first, as exact",
+    guarantee=GUARANTEE,
+    cost="as exact",
+)
 class Exact:
     """The selector: remembers the multiplier from one group to the next.
 

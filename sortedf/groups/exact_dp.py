@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.errors import TooLargeError
+from sortedf.groups.pool import largest_size
+from sortedf.groups.table import GUARANTEE, register_selector
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 2**31
 """Largest table of decisions; above it the method refuses."""
+
+DP_UP_TO = 100
+"""Requests up to which it is meant to be used."""
 
 INFEASIBLE = 2**62
 """Larger than any sum of answer lengths."""
@@ -64,12 +69,6 @@ def exact_dp(pool: Pool, rng: np.random.Generator) -> Ints:
     return np.sort(by_id[group])
 
 
-def largest_size(pool: Pool) -> int:
-    """Most requests of the pool whose peaks fit the budget together."""
-    fitting = np.cumsum(np.sort(pool.peak)) <= pool.kv_budget
-    return int(np.count_nonzero(fitting))
-
-
 @kernel
 def _fill(decode: Ints, peak: Ints, best: Ints, take: NDArray[np.uint64]) -> None:
     """Fill `best` and the bits of `take` (both modified in place)."""
@@ -104,3 +103,12 @@ def _read(peak: Ints, take: NDArray[np.uint64], budget: int, group: Ints) -> Non
             group[found] = i
             found += 1
             m -= peak[i]
+
+
+register_selector(
+    "exact-dp",
+    about="Sorted-F, groups by dynamic programming",
+    guarantee=GUARANTEE,
+    cost="O(n^2 M) a group",
+    max_requests=DP_UP_TO,
+)(lambda options: exact_dp)

@@ -9,6 +9,7 @@ import numpy as np
 from sortedf.groups.greedy import greedy_group
 from sortedf.groups.pool import group_key
 from sortedf.groups.quantile_greedy import quantile_greedy
+from sortedf.groups.table import register_selector
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from sortedf.groups.pool import Pool
 
     Ints = NDArray[np.int64]
+
+
+LOCAL_SWAP_UP_TO = 2000
+"""Requests up to which it is meant to be used."""
 
 
 def local_swap(pool: Pool, rng: np.random.Generator) -> Ints:
@@ -121,3 +126,12 @@ def _improve(decode: Ints, peak: Ints, budget: int, inside: NDArray[np.bool_]) -
                 total += decode[j] - decode[i]
                 memory += peak[j] - peak[i]
                 moved = True
+
+
+register_selector(
+    "local-swap",
+    about="Sorted-F, groups by local search",
+    guarantee="none proven",
+    cost="O(n^2) a pass",
+    max_requests=LOCAL_SWAP_UP_TO,
+)(lambda options: local_swap)

@@ -79,5 +79,11 @@ def group_key(pool: Pool, positions: NDArray[np.int64]) -> tuple[float, int]:
     return f_metric(exact_sum(pool.decode[positions]), size), -size
 
 
+def largest_size(pool: Pool) -> int:
+    """Most requests of the pool whose peaks fit the budget together."""
+    fitting = np.cumsum(np.sort(pool.peak)) <= pool.kv_budget
+    return int(np.count_nonzero(fitting))
+
+
 Selector: TypeAlias = Callable[[Pool, np.random.Generator], NDArray[np.int64]]
 """Picks a group: positions in the pool, ascending; at least one."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.groups.table import register_selector
 from sortedf.jit import kernel
 
 if TYPE_CHECKING:
@@ -91,3 +92,11 @@ def _best_scan(
             best_cap, best_size, best_f = cap, size, f
     _scan(decode, peak, best_cap, budget, positions)
     return best_size
+
+
+register_selector(
+    "quantile-greedy",
+    about="Sorted-F, groups by sampled quantiles",
+    guarantee="none proven",
+    cost="O(n) a group",
+)(lambda options: quantile_greedy)

@@ -9,7 +9,6 @@ from sortedf.improve.objective import Objective
 from sortedf.methods.best_list import best_list
 from sortedf.methods.improve import search
 from sortedf.methods.table import METHODS, Method, Outcome
-from sortedf.registry import register
 
 if TYPE_CHECKING:
     from sortedf.instance import Instance
@@ -36,7 +35,7 @@ def auto(instance: Instance, options: Options) -> Outcome:
     )
 
 
-register(METHODS, "method", "auto")(
+METHODS.register("auto")(
     Method(
         auto,
         about="the best that is found: best-list, then improve",

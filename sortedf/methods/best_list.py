@@ -9,7 +9,6 @@ from sortedf.arrays import exact_sum
 from sortedf.improve.objective import Objective
 from sortedf.methods.table import METHODS, RULES, Method, Outcome
 from sortedf.placement import place
-from sortedf.registry import register
 
 if TYPE_CHECKING:
     from sortedf.instance import Instance
@@ -79,7 +78,7 @@ def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:
     return ("lpt", *names) if makespan else names
 
 
-register(METHODS, "method", "best-list")(
+METHODS.register("best-list")(
     Method(
         best_list,
         about="best of several rules and placements",

@@ -10,7 +10,6 @@ from sortedf.improve import improve
 from sortedf.improve.improving import FIRST_WIDTH
 from sortedf.methods.best_list import best_list
 from sortedf.methods.table import METHODS, Method, Outcome
-from sortedf.registry import register
 from sortedf.segments import horizon
 from sortedf.stop import AnyOf, Rounds, Stop, TimeLimit
 
@@ -98,7 +97,7 @@ def _checked(instance: Instance, start: Schedule) -> Schedule:
     return start
 
 
-register(METHODS, "method", "improve")(
+METHODS.register("improve")(
     Method(
         search,
         about="beam search by prices of memory, annealing",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sortedf.instance import Instance
 from sortedf.options import Options
 from sortedf.placement import place
-from sortedf.registry import register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from sortedf.schedule import Schedule
@@ -86,10 +86,13 @@ class Method:
     same_as: str | None = None
 
 
-METHODS: dict[str, Method] = {}
+PACKAGES = ("sortedf.methods", "sortedf.groups")
+"""Where methods are; each group selector is one."""
+
+METHODS: Table[Method] = Table("method", *PACKAGES)
 """Every method, by the name that `solve` takes."""
 
-RULES: dict[str, Rule] = {}
+RULES: Table[Rule] = Table("rule", *PACKAGES)
 """The methods that are list rules, by the same names."""
 
 
@@ -110,7 +113,7 @@ def register_rule(
             return Outcome(schedule, name, window)
 
         method = Method(solve, about, guarantee, cost, max_requests)
-        register(METHODS, "method", name)(method)
-        return register(RULES, "rule", name)(rule)
+        METHODS.register(name)(method)
+        return RULES.register(name)(rule)
 
     return add

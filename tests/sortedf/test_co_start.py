@@ -54,3 +54,10 @@ def test_short_answers_make_room_for_long_ones():
     crowd = Instance([4, 4, 4], [2, 2, 3], 18)  # peaks 6 + 6 + 7 = 19
     assert ids_of(crowd, Exact(Options())) == [0, 1]
     assert ids_of(crowd, CoStart(Options())) == [0, 1, 2]
+
+
+def test_a_request_told_to_outgrow_the_budget_is_still_a_group():
+    """While requests arrive a wrong prediction may say so: no group was an error."""
+    told = np.array([30])
+    pool = Pool(np.array([4]), np.array([5]), told, np.array([20]), 20, 1)
+    assert CoStart(Options())(pool, np.random.default_rng(0)).tolist() == [0]

@@ -22,8 +22,8 @@ from sortedf.groups.core import (
     undominated,
 )
 from sortedf.groups.exact import select
-from sortedf.groups.exact_dp import largest_size
 from sortedf.groups.fronts import FrontRow, best_choice
+from sortedf.groups.pool import largest_size
 from sortedf.methods import RULES
 from sortedf.options import Options
 from tests import naive

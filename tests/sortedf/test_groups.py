@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sortedf import Instance
 from sortedf.errors import TooLargeError
 from sortedf.groups import (
-    CoStart,
-    Exact,
+    SELECTORS,
     Pool,
     exact_dp,
     f_metric,
@@ -24,13 +23,7 @@ from tests.strategies import engines, instances
 
 pytestmark = pytest.mark.kernel
 
-SELECTORS = [
-    exact_dp,
-    local_swap,
-    quantile_greedy,
-    Exact(Options()),
-    CoStart(Options()),
-]
+EVERY = [make(Options()) for _, make in sorted(SELECTORS.items())]
 
 
 def ids_of(instance: Instance, select, seed: int = 0) -> list[int]:
@@ -110,13 +103,13 @@ def test_a_table_that_does_not_fit_is_refused_with_a_way_out():
         exact_dp(Pool.of(instance), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("select", SELECTORS)
+@pytest.mark.parametrize("select", EVERY)
 def test_one_huge_answer_alone_is_still_a_group(select):
     """Something is always selected, so the order always ends."""
     assert ids_of(Instance([1], [500], 501), select) == [0]
 
 
-@pytest.mark.parametrize("select", SELECTORS)
+@pytest.mark.parametrize("select", EVERY)
 def test_long_answers_wait_even_if_they_fit(select):
     """F({0}) = 1, but with the long one it would be 1001 / 4."""
     assert ids_of(Instance([1, 1], [1, 1000], 5000), select) == [0]

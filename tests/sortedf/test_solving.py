@@ -283,10 +283,10 @@ def test_an_interrupted_search_gives_its_best(monkeypatch):
 
 def test_interrupted_lists_give_their_best(monkeypatch):
     """The rules that are placed count; with none there is nothing to give."""
-    monkeypatch.setitem(RULES, "mc-sf", pressed)
+    monkeypatch.setattr("sortedf.methods.best_list.RULES", {**RULES, "mc-sf": pressed})
     result = solve(mixed(30, 1), time_limit=60, bound="none")
     assert (result.status, result.found_by) == (Status.TIME_LIMIT, "svf")
-    monkeypatch.setitem(RULES, "svf", pressed)
+    monkeypatch.setattr("sortedf.methods.best_list.RULES", {**RULES, "svf": pressed})
     with pytest.raises(KeyboardInterrupt):
         solve(mixed(30, 1), bound="none")
 
@@ -298,7 +298,7 @@ def test_an_interrupt_ends_a_comparison_with_what_is_done(monkeypatch):
     results = compare(instance, ["svf", "auto", "fcfs"], bound="fluid")
     assert [result.method for result in results] == ["svf", "auto"]
     assert results[1].status is Status.TIME_LIMIT
-    monkeypatch.setattr("sortedf.methods.sorted_f.place", pressed)
+    monkeypatch.setattr("sortedf.groups.table.place", pressed)
     results = compare(instance, ["svf", "sorted-f", "fcfs"], bound="fluid")
     assert [result.method for result in results] == ["svf"]
     with pytest.raises(KeyboardInterrupt):

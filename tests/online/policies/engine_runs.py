@@ -12,6 +12,7 @@ from online.driver import drive
 from online.policy import POLICIES, make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine
+from sortedf.groups import SELECTORS
 from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.strategies import rules_for
 from tests.strategies import instances
@@ -32,9 +33,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "pars": [{"starvation_s": 5.0}],
     "sorted-f-amin": [{"factor": 2.0}, {"every": 0, "groups": "exact"}],
     "sorted-f-online": [
-        {"groups": "exact", "keep_group": True},
-        {"groups": "local-swap", "every": 3},
+        {"keep_group": True},
+        {"every": 3},
         {"every": 0, "backfill": 2},
+        *({"groups": name} for name in sorted(SELECTORS)),
     ],
     "srpt": [{"limit": 0.5, "headroom": 2}],
     "svf-1bit": [{"threshold": 40.0}],

@@ -130,7 +130,9 @@ def test_outlived_lengths_are_raised_and_stay_so():
 def test_an_unknown_selector_is_answered_with_the_list():
     from online.policy import make_policy
 
-    with pytest.raises(ValueError, match=r"groups = 'best' but must be one of: exact"):
+    with pytest.raises(
+        ValueError, match=r"unknown group selector 'best'; choose one of: exact"
+    ):
         make_policy("sorted-f-online", groups="best")
     assert np.array_equal(ranks.learned(World([1], [1]).table.view, np.array([0])),
                           [np.inf])  # fmt: skip
