@@ -1,18 +1,9 @@
 """Relaxations and lower bounds; builds on `sortedf` only.
 
-Importing this package registers its bounds and methods.
+What is here by name is found without an import: the package is an entry point of the
+group `sortedf.plugins`.
 """
 
-from lp import branching, dual, fluid_dff, growth_bound, milp, orders, relaxation
 from lp.prices import certify
 
-__all__ = [
-    "branching",
-    "certify",
-    "dual",
-    "fluid_dff",
-    "growth_bound",
-    "milp",
-    "orders",
-    "relaxation",
-]
+__all__ = ["certify"]

@@ -45,7 +45,6 @@ from sortedf.methods import METHODS, Method, Outcome
 from sortedf.methods.improve import search
 from sortedf.options import Options
 from sortedf.placement import place
-from sortedf.registry import register
 from sortedf.schedule import Schedule
 from sortedf.segments import horizon
 from sortedf.stop import Rounds
@@ -142,7 +141,7 @@ def branch_and_bound(instance: Instance, options: Options) -> Outcome:
     )
 
 
-register(METHODS, "method", "branching")(
+METHODS.register("branching")(
     Method(
         branch_and_bound,
         about="branch and bound on windows of starts, from improve's schedule",

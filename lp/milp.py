@@ -19,7 +19,6 @@ from sortedf.checker import check
 from sortedf.errors import TooLargeError
 from sortedf.methods import METHODS, Method, Outcome
 from sortedf.methods.best_list import best_list
-from sortedf.registry import register
 from sortedf.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def milp(instance: Instance, options: Options) -> Outcome:
     return replace(outcome, interrupted=solution.interrupted)
 
 
-register(METHODS, "method", "milp")(
+METHODS.register("milp")(
     Method(
         milp,
         about="integer program, from the best list",

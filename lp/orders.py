@@ -14,7 +14,6 @@ import numpy as np
 from lp.dual import Ascent, climb
 from sortedf.methods.table import METHODS, Method, Outcome, register_rule
 from sortedf.placement import place
-from sortedf.registry import register
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +114,7 @@ def _sweep(
     return best, left
 
 
-register(METHODS, "method", "alpha-points")(
+METHODS.register("alpha-points")(
     Method(
         alpha_points,
         about="by the step in which a share of it has started in the relaxation",
@@ -125,7 +124,7 @@ register(METHODS, "method", "alpha-points")(
     )
 )
 
-register(METHODS, "method", "lp-swap")(
+METHODS.register("lp-swap")(
     Method(
         lp_swap,
         about="sorted-lp, improved by swaps in the list",

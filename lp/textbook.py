@@ -24,8 +24,6 @@ import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import pulp
-
 from lp.formulation import num_nonzeros, refuse_too_large
 from lp.highs import SolverError, silent_highs
 from lp.horizon import good_schedule, latest_starts
@@ -33,6 +31,8 @@ from sortedf.atomic import atomic_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pulp
 
     from sortedf.instance import Instance
 
@@ -70,6 +70,8 @@ def textbook_model(
     >>> textbook_optimum(textbook_model(instance, 6, integer=True))
     8.0
     """
+    import pulp
+
     if horizon is None:
         latest = latest_starts(instance, good_schedule(instance).tel)
     else:
@@ -106,6 +108,8 @@ def textbook_optimum(model: pulp.LpProblem) -> float:
     SolverError
         If it has none: the horizon is too short.
     """
+    import pulp
+
     silent_highs()  # so that the one that PuLP makes has no banner left to print
     model.solve(pulp.HiGHS(msg=False))
     if model.status != pulp.LpStatusOptimal:

@@ -15,7 +15,7 @@ import numpy as np
 
 from online.named import check_options
 from sortedf.arrays import checked_int
-from sortedf.registry import lookup, register
+from sortedf.registry import Table
 from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ArrivalKind:
 MAX_CV = 100
 """Largest coefficient of variation of gaps: one in ten thousand is as long as all."""
 
-ARRIVALS: dict[str, ArrivalKind] = {}
+ARRIVALS: Table[ArrivalKind] = Table("kind of arrivals")
 """Every kind of arrivals by name."""
 
 
@@ -55,9 +55,7 @@ def _register(
     name: str, about: str, *, needs_rate: bool = True
 ) -> Callable[[Draw], Draw]:
     def add(draw: Draw) -> Draw:
-        register(ARRIVALS, "kind of arrivals", name)(
-            ArrivalKind(draw, about, needs_rate)
-        )
+        ARRIVALS.register(name)(ArrivalKind(draw, about, needs_rate))
         return draw
 
     return add
@@ -92,7 +90,7 @@ def arrive(
     >>> arrive(trace, "batches", rate=2.0, size=2).arrival_s.tolist()
     [0.0, 0.0, 1.0]
     """
-    found = lookup(ARRIVALS, "kind of arrivals", kind)
+    found = ARRIVALS.find(kind)
     seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
     if rate is None and found.needs_rate:
         raise ValueError(f"arrivals {kind!r} need a rate, in requests per second.")

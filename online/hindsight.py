@@ -31,7 +31,6 @@ from sortedf.bounds.seconds import seconds_bound
 from sortedf.engine_model import EngineModel
 from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.instance import Instance
-from sortedf.registry import lookup
 
 if TYPE_CHECKING:
     from online.rules import StepRules
@@ -73,7 +72,7 @@ def hindsight_bound(
     if method == "none":
         return HindsightBound(None, "none")
     if method != "auto":
-        lookup(BOUNDS, "bound", method, also=("auto", "none"))
+        BOUNDS.find(method, also=("auto", "none"))
     found = []
     if step_time.is_constant:
         found.append(_bound_of_equal_steps(log, rules, step_time, method))

@@ -14,7 +14,7 @@ import numpy as np
 from online.named import check_options
 from online.noisy_ranks import noisy_lengths
 from online.requests import UNKNOWN
-from sortedf.registry import lookup, register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Errors(Protocol):
         ...
 
 
-ERRORS: dict[str, Callable[..., Errors]] = {}
+ERRORS: Table[Callable[..., Errors]] = Table("model of prediction errors")
 """Makers of error models, by name; options by keyword."""
 
 
@@ -53,7 +53,7 @@ def make(name: str, **options: float) -> Errors:
     >>> make("biased", factor=10.0)(np.array([3, 50]), rng).tolist()
     [30, 500]
     """
-    model = lookup(ERRORS, "model of prediction errors", name)
+    model = ERRORS.find(name)
     check_options("model of prediction errors", name, model, options)
     return model(**options)
 
@@ -68,13 +68,13 @@ def _check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} = {value} but must be a number above 0.")
 
 
-@register(ERRORS, "model of prediction errors", "exact")
+@ERRORS.register("exact")
 def exact() -> Errors:
     """No errors."""
     return lambda decode, rng: decode.copy()
 
 
-@register(ERRORS, "model of prediction errors", "lognormal")
+@ERRORS.register("lognormal")
 def lognormal(sigma: float = 0.5) -> Errors:
     """Each length times `exp(sigma Z)`, `Z` standard normal: right in the median.
 
@@ -90,14 +90,14 @@ def lognormal(sigma: float = 0.5) -> Errors:
     )
 
 
-@register(ERRORS, "model of prediction errors", "biased")
+@ERRORS.register("biased")
 def biased(factor: float = 2.0) -> Errors:
     """Each length times the same factor."""
     _check_positive("factor", factor)
     return lambda decode, rng: _lengths(decode * factor)
 
 
-@register(ERRORS, "model of prediction errors", "rank-preserving")
+@ERRORS.register("rank-preserving")
 def rank_preserving() -> Errors:
     """Lengths that are all wrong in the right order.
 
@@ -115,7 +115,7 @@ def rank_preserving() -> Errors:
     return predict
 
 
-@register(ERRORS, "model of prediction errors", "adversarial")
+@ERRORS.register("adversarial")
 def adversarial(factor: float = 10.0) -> Errors:
     """Mislead within a factor: short answers look long, and long ones short.
 
@@ -130,7 +130,7 @@ def adversarial(factor: float = 10.0) -> Errors:
     return predict
 
 
-@register(ERRORS, "model of prediction errors", "tau")
+@ERRORS.register("tau")
 def tau(target: float = 0.5) -> Errors:
     """Give the true lengths out in an order as good as a rank of Kendall's tau_b.
 

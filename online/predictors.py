@@ -9,7 +9,7 @@ import numpy as np
 
 from online.named import check_options
 from online.prediction import RemainingLife
-from sortedf.registry import lookup, register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class Predictor(Protocol):
         ...
 
 
-PREDICTORS: dict[str, Callable[..., Predictor]] = {}
+PREDICTORS: Table[Callable[..., Predictor]] = Table("predictor")
 """Makers of predictors, by name; options by keyword."""
 
 
@@ -48,7 +48,7 @@ def make_predictor(name: str, **options: int) -> Predictor:
     >>> history.predict(), history.predict(made=15)
     (20, 30)
     """
-    predictor = lookup(PREDICTORS, "predictor", name)
+    predictor = PREDICTORS.find(name)
     check_options("predictor", name, predictor, options)
     return predictor(**options)
 
@@ -101,7 +101,7 @@ class History:
         return made + math.ceil(float(left[0]))
 
 
-@register(PREDICTORS, "predictor", "history")
+@PREDICTORS.register("history")
 def history(longest: int = 16_384, least: int = 16) -> History:
     """Mean length of the answers that are done, given what was made already."""
     return History(longest, least)

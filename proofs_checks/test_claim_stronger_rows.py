@@ -21,7 +21,6 @@ from lp.dff import RoundedRow
 from proofs_checks import tiny
 from proofs_checks.transformations import mixed
 from sortedf import BOUNDS, Schedule, bound, solve
-from sortedf.registry import load_plugins
 
 
 def test_rounded_rows_are_superadditive() -> None:
@@ -71,7 +70,6 @@ def test_growth_rows_hold(horizon: int, theta: Fraction) -> None:
 
 def test_bounds_with_them_are_below_optima() -> None:
     """The package's stronger bounds."""
-    load_plugins()
     names = [name for name in ("growth", "fluid-dff", "branching") if name in BOUNDS]
     assert names
     for instance in tiny.all_instances(3, 3, 3, every=1201):

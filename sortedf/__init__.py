@@ -78,8 +78,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'sortedf' has no attribute {name!r}")
     value = getattr(import_module(f"sortedf.{_HOME[name]}"), name)
-    if name == "BOUNDS":  # whoever looks at a table wants all of it
-        import_module("sortedf.registry").load_plugins()
     globals()[name] = value  # the next access does not come here
     return value
 

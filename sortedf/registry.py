@@ -5,6 +5,7 @@ table's own package or in a package of somebody else. Files of the table's packa
 found when the table is first looked through. Other packages name themselves in the
 entry point group `sortedf.plugins`; they are imported when a name is asked for that is
 not there yet, or when a whole table is, so that they work without an import by hand.
+Of a package all modules are imported, so that there, too, a file is enough.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sortedf.errors import PluginError
 from sortedf.plugins import declared, load
@@ -68,6 +69,10 @@ class Table(Mapping[str, T]):
 
         return add
 
+    def remove(self, name: str) -> None:
+        """Take an entry out, for instance to register another under its name."""
+        del self._entries[name]
+
     def find(self, name: str, *, also: tuple[str, ...] = ()) -> T:
         """Return the entry called `name`.
 
@@ -110,46 +115,23 @@ class Table(Mapping[str, T]):
 @cache
 def load_modules(package: str) -> None:
     """Import every module of a package, by name, but not the packages in it."""
-    for module in iter_modules(import_module(package).__path__):
-        if not module.ispkg:
-            import_module(f"{package}.{module.name}")
+    _import_modules(import_module(package))
 
 
 @cache
 def load_plugins() -> None:
-    """Import every package that registers itself, once; log those that are broken."""
+    """Import every package that registers itself, once; log those that are broken.
+
+    Where an entry point names a package, all its modules are imported as well.
+    """
     for plugin in declared("sortedf.plugins"):
         try:
-            load(plugin, bool)  # the import is what registers
+            load(plugin, _import_modules)
         except PluginError as error:
             logger.warning("%s", error)
 
 
-def register(table: dict[str, T] | Table[T], kind: str, name: str) -> Callable[[T], T]:
-    """Return a decorator that enters an object into `table` under `name`."""
-    if isinstance(table, Table):
-        return table.register(name)
-
-    def add(entry: T) -> T:
-        if name in table:
-            raise ValueError(f"{kind} {name!r} is registered twice.")
-        table[name] = entry
-        return entry
-
-    return add
-
-
-def lookup(
-    table: Mapping[str, T], kind: str, name: str, *, also: tuple[str, ...] = ()
-) -> T:
-    """Return the entry called `name`, or raise a ValueError that lists all names.
-
-    With them it lists `also`: names that mean something to whoever asks, but are not in
-    the table.
-    """
-    if name not in table:
-        load_plugins()
-    if name not in table:
-        known = ", ".join(sorted({*table, *also}))
-        raise ValueError(f"unknown {kind} {name!r}; choose one of: {known}.")
-    return table[name]
+def _import_modules(package: Any) -> None:
+    for module in iter_modules(getattr(package, "__path__", ())):
+        if not module.ispkg:
+            import_module(f"{package.__name__}.{module.name}")

@@ -11,7 +11,6 @@ from sortedf.bounds.objective import objective_bound
 from sortedf.instance import require_instance
 from sortedf.methods import METHODS
 from sortedf.options import Options
-from sortedf.registry import load_plugins, lookup
 from sortedf.result import Result, Status
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def solve(
     (8, 8, [2, 0, 0])
     """
     require_instance(instance)
-    chosen = lookup(METHODS, "method", method)
+    chosen = METHODS.find(method)
     if objective is not None and not chosen.any_objective:
         names = ", ".join(name for name, m in METHODS.items() if m.any_objective)
         raise ValueError(
@@ -195,7 +194,7 @@ def compare(
     require_instance(instance)
     names = methods_for(instance) if methods is None else list(methods)
     for name in names:
-        lookup(METHODS, "method", name)
+        METHODS.find(name)
     share = Options(time_limit_s=time_limit).with_share_of_time(BOUND_SHARE)
     proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
     if proven is not None and proven.interrupted:
@@ -241,7 +240,6 @@ def methods_for(instance: Instance) -> list[str]:
 
     Of two names of the same method it has one.
     """
-    load_plugins()
     n = instance.num_requests
     return [
         name

@@ -21,7 +21,6 @@ from benchmarks.common.registry import Spec, markdown_table
 from sortedf import BOUNDS, METHODS, Instance, bound, solve
 from sortedf.certificate import proven_bound
 from sortedf.methods import RULES
-from sortedf.registry import load_plugins
 from tests import naive
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ CHUNK = 100
 
 def run(settings: Settings) -> list[Row]:
     """Check both; raise at the first violation."""
-    load_plugins()
     journal = Journal("bound_check", settings)
     chunks = settings.pick(100, 1)
     size = settings.pick(CHUNK, 20)

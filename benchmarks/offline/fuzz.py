@@ -12,7 +12,6 @@ import numpy as np
 
 from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from sortedf import BOUNDS, METHODS, EngineModel, Instance, Result, bound, check, solve
-from sortedf.registry import load_plugins
 from sortedf.stop import Rounds
 
 SEED = 20240521
@@ -36,7 +35,6 @@ def run(settings: Settings) -> list[Row]:
     """Try the methods on each instance; raise at the first violation."""
     count = settings.pick(100_000, 30)
     rng = np.random.default_rng(SEED)
-    load_plugins()
     names = [name for name in METHODS if _suits(name)]
     tried: Counter[str] = Counter()
     began = time.perf_counter()

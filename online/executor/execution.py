@@ -14,7 +14,6 @@ from online.policy import make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine, StepRecord
 from sortedf.methods import METHODS
-from sortedf.registry import lookup
 from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def plan_run(
     if mode == "policy":
         make_policy(method, **options)  # refuse bad options before anything runs
         return RunPlan(lambda: make_policy(method, **options))
-    lookup(METHODS, "method", method)
+    METHODS.find(method)
     if mode == "plan":
         plan = plan_for(instance, rules, method, **options)
         starts = plan.start

@@ -9,7 +9,7 @@ import numpy as np
 
 from online.ranking.libraries import torch
 from online.ranking.pairs import informative_pairs
-from sortedf.registry import register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Tensor = Any
     Loss = Callable[[Tensor, NDArray[np.float64], "Target"], Tensor | None]
 
-LOSSES: dict[str, Loss] = {}
+LOSSES: Table[Loss] = Table("loss")
 """Losses by name; each takes a batch's scores and true lengths, and gives None where
 the batch has nothing to learn from."""
 
@@ -44,7 +44,7 @@ class Target:
     spread: float
 
 
-@register(LOSSES, "loss", "pairwise")
+@LOSSES.register("pairwise")
 def pairwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
     """Mean of `max(0, margin - (s_longer - s_shorter))` over the informative pairs."""
     longer, shorter = informative_pairs(length, target.delta)
@@ -58,14 +58,14 @@ def pairwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any
     )
 
 
-@register(LOSSES, "loss", "pointwise")
+@LOSSES.register("pointwise")
 def pointwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
     """Mean squared error of the log length, in its standard units."""
     wanted = (np.log(length) - target.mean) / target.spread
     return torch().nn.functional.mse_loss(scores, _like(scores, wanted))
 
 
-@register(LOSSES, "loss", "listwise")
+@LOSSES.register("listwise")
 def listwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
     """ListMLE: minus the log likelihood of the true order, longest first, per prompt.
 

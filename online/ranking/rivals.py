@@ -9,7 +9,7 @@ import numpy as np
 from online.kendall import tau_b
 from online.ranking.features import features
 from online.ranking.libraries import load
-from sortedf.registry import register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Scorer = Callable[[Sequence[str]], Floats]
     Fit = Callable[[Prompts, Prompts, Embedding, int], Scorer]
 
-RIVALS: dict[str, Fit] = {}
+RIVALS: Table[Fit] = Table("rival")
 """Rivals by name; each takes the training and validation prompts, the embedding of the
 encoder before any training, and a seed, and gives a function from prompts to scores."""
 
@@ -33,7 +33,7 @@ NEIGHBOURS = (5, 10, 20, 40)
 MOST_COSINES = 5_000_000
 
 
-@register(RIVALS, "rival", "prompt-length")
+@RIVALS.register("prompt-length")
 def prompt_length(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:
@@ -42,7 +42,7 @@ def prompt_length(
     return lambda texts: sign * _letters(texts)
 
 
-@register(RIVALS, "rival", "boosting")
+@RIVALS.register("boosting")
 def boosting(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:
@@ -59,7 +59,7 @@ def boosting(
     return lambda texts: np.asarray(model.predict(features(texts)), dtype=np.float64)
 
 
-@register(RIVALS, "rival", "neighbours")
+@RIVALS.register("neighbours")
 def neighbours(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:

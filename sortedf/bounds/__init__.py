@@ -4,7 +4,6 @@ A new bound is one file that registers itself with `register_bound`, here, in `l
 in a package of its own (`sortedf.registry`).
 """
 
-from sortedf.bounds import fluid
 from sortedf.bounds.options import BoundOptions
 from sortedf.bounds.proving import bound, bound_or_none
 from sortedf.bounds.table import BOUNDS, Bound, BoundMethod, Stage, register_bound
@@ -17,6 +16,5 @@ __all__ = [
     "Stage",
     "bound",
     "bound_or_none",
-    "fluid",
     "register_bound",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sortedf.bounds.options import BoundOptions
 from sortedf.instance import Instance
-from sortedf.registry import load_plugins, lookup, register
+from sortedf.registry import Table
 
 if TYPE_CHECKING:
     from sortedf.certificate import AnyCertificate
@@ -88,7 +88,7 @@ class BoundMethod:
     stage: Stage = Stage.CLOSED_FORM
 
 
-BOUNDS: dict[str, BoundMethod] = {}
+BOUNDS: Table[BoundMethod] = Table("bound", "sortedf.bounds")
 """Every lower bound, by the name that `bound` takes."""
 
 
@@ -110,7 +110,7 @@ def register_bound(
 
     def add(prove: Prover) -> Prover:
         method = BoundMethod(prove, about, cost, certified, quick, stage)
-        register(BOUNDS, "bound", name)(method)
+        BOUNDS.register(name)(method)
         return prove
 
     return add
@@ -118,7 +118,7 @@ def register_bound(
 
 def bound_method(name: str) -> BoundMethod:
     """Return a bound of the table, or raise a ValueError that lists all names."""
-    return lookup(BOUNDS, "bound", name, also=("auto",))
+    return BOUNDS.find(name, also=("auto",))
 
 
 def quick_bounds(
@@ -134,7 +134,6 @@ def quick_bounds(
     certified : bool
         Only those that come with a certificate.
     """
-    load_plugins()
     names = [
         name
         for name, method in BOUNDS.items()
@@ -147,5 +146,4 @@ def quick_bounds(
 
 def certified_bounds() -> list[str]:
     """Names that a certificate can be asked of."""
-    load_plugins()
     return ["auto", *(name for name, method in BOUNDS.items() if method.certified)]

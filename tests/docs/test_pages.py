@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import lp  # noqa: F401  registers its methods and bounds
 from online.policy import POLICIES
 from proofs_checks import draw, search
 from sortedf.bounds import BOUNDS

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from lp import orders
 from sortedf import METHODS, Instance, Status, bound, check, solve
-from sortedf.registry import load_plugins
 from tests.strategies import engines, instances
 
 NAMES = ("sorted-lp", "alpha-points", "lp-swap")
@@ -103,7 +102,6 @@ def test_swaps_are_bounded(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_they_are_in_the_table(name):
     """Whoever looks for methods finds them, without importing `lp`."""
-    load_plugins()
     assert name in METHODS
     empty = solve(Instance([], [], 5), name)
     assert (empty.tel, empty.status) == (0, Status.OPTIMAL)

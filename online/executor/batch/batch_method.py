@@ -12,7 +12,6 @@ from online.named import parse_named
 from online.policy import POLICIES, make_policy
 from sortedf.instance import Instance
 from sortedf.methods import METHODS
-from sortedf.registry import load_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +74,6 @@ def read_method(
             own["max_wait_s"] = max_wait_s
         make_policy(named.name, **own)  # refuse bad options before anything runs
         return BatchMethod({"policy": named.name, **own})
-    load_plugins()
     if named.name not in METHODS:
         policies = sorted(n for n, kind in POLICIES.items() if not kind.needs_plan)
         raise ValueError(
