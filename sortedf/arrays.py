@@ -1,4 +1,4 @@
-"""Checking array arguments once, where they enter the package."""
+"""Validation of array arguments where they enter the package."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def frozen_ints(
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold integers but has dtype {raw.dtype}.")
     if raw.dtype.kind == "f" and raw.dtype.itemsize < 8:
-        raw = raw.astype(np.float64)  # in which the limits are exact
+        raw = raw.astype(np.float64)  # float32 cannot represent the limits exactly
     bad = (raw < minimum) | (raw > maximum)
     if raw.dtype.kind == "f":
         bad |= ~np.isfinite(raw)
@@ -64,7 +64,7 @@ def frozen_ints(
 def checked_int(name: str, value: object, *, minimum: int, maximum: int) -> int:
     """Return `value` as int, or raise as `frozen_ints` does."""
     if isinstance(value, np.integer | np.floating):
-        value = value.item()  # whatever its width, limits are compared exactly
+        value = value.item()  # Python numbers compare exactly with the limits
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
         raise TypeError(f"{name} must be an integer but is {value!r}.")
     if not minimum <= value <= maximum or value != int(value):
@@ -75,7 +75,7 @@ def checked_int(name: str, value: object, *, minimum: int, maximum: int) -> int:
 
 
 def checked_number(name: str, value: object, rule: str) -> float:
-    """Return `value` as it is, or raise a TypeError that says what it must be."""
+    """Return `value` unchanged; raise a TypeError stating `rule` if it is no number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {rule} but is {value!r}.")
     number: float = value  # type: ignore[assignment]
@@ -85,8 +85,8 @@ def checked_number(name: str, value: object, rule: str) -> float:
 def exact_sum(values: NDArray[np.int64]) -> int:
     """Sum of int64 values as a Python integer, without overflow.
 
-    The high and low halves are summed apart: with fewer than 2**31 entries neither
-    sum leaves 64 bits.
+    The high and low halves are summed separately: with fewer than 2**31 entries neither
+    sum exceeds 64 bits.
     """
     high = int(np.sum(values >> 32, dtype=np.int64))
     low = int(np.sum(values & 0xFFFFFFFF, dtype=np.int64))

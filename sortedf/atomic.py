@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Atomic writing of files: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path in the same folder that becomes `path` on success.
+    """Yield a temporary path in the same folder, renamed to `path` on success.
 
-    The temporary file has the suffix of `path`. On any exception it is removed, and
-    what was at `path` before stays as it was. What is no regular file (a pipe, a
-    device such as /dev/stdout) is written to directly.
+    The temporary file has the suffix of `path`. On any exception it is removed, and an
+    existing file at `path` stays unchanged. A path that is not a regular file (a pipe,
+    a device such as /dev/stdout) is written to directly.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"{shown!r} cannot be written: it is no file name.")
     try:
         if _is_special(shown):
-            yield Path(shown)  # what it is a link to need have no name of its own
+            yield Path(shown)  # unresolved: the target of /dev/stdout may have no path
             return
         # A link keeps pointing where it did: its target is replaced, not the link.
         target = Path(os.path.realpath(shown))
@@ -61,20 +61,20 @@ def refuse_unwritable(
     *paths: str | os.PathLike[str] | None,
     inputs: Iterable[str | os.PathLike[str] | None] = (),
 ) -> None:
-    """Raise OutputError now, and not after long work, where outputs cannot be written.
+    """Raise OutputError before a long computation if outputs cannot be written.
 
     Parameters
     ----------
     *paths : path or None
-        Where outputs are going to be; None is none.
+        Paths of the outputs; None entries are skipped.
     inputs : iterable of path or None
-        What is read and has to stay as it is: no output may be one of these, or the
-        same file as another output. What does not exist is no input.
+        Files that are read: no output may be one of them, or the same file as another
+        output. Paths that do not exist are ignored.
     """
     outputs = [os.fsdecode(path) for path in paths if path is not None]
     for path in outputs:
         with suppress(_ProbeError), atomic_path(path):
-            raise _ProbeError  # so that nothing is put there
+            raise _ProbeError  # nothing is written
     read = [os.fsdecode(path) for path in inputs if path is not None]
     for k, path in enumerate(outputs):
         if _is_special(path):
@@ -93,7 +93,7 @@ def _same(path: str, other: str) -> bool:
 
 
 def _is_special(path: str) -> bool:
-    """Whether there is something that is neither a file nor a folder: a pipe, say."""
+    """Whether the path exists and is neither a file nor a folder, such as a pipe."""
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
@@ -104,7 +104,7 @@ class _ProbeError(Exception):
 def _create_beside(target: Path) -> Path:
     """Create an empty file in the folder of `target`, with the mode it will have."""
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}{target.suffix}")
-    # Not by tempfile, whose files nobody else may read: the umask decides here.
+    # tempfile would restrict reading to the owner; here the umask decides.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     if target.exists():
         shutil.copymode(target, temporary)

@@ -1,4 +1,4 @@
-"""Certificates of lower bounds: numbers that anybody can evaluate again.
+"""Certificates of lower bounds: numbers from which a bound can be recomputed.
 
 There are three kinds. Growth rows are in `sortedf.growth_certificate`, rounded rows of
 the fluid bound in `sortedf.row_certificate`. The plain kind is prices of KV: for any
@@ -10,8 +10,8 @@ prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that
 
 is at most the TEL of every feasible schedule (the proof is in `lp.prices`, where such
 prices are found). This file shares no code with it: `proven_bound` recomputes `D` from
-the instance and the prices alone, so a certificate proves what it proves, whoever made
-it and whatever bound it claims.
+the instance and the prices alone, whatever the source of the certificate and the bound
+that it claims.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CHUNK = 4096
-"""Starts that are looked at together."""
+"""Start steps evaluated in one vectorised chunk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """A claim and its proof by prices of KV.
+    """A claimed lower bound and its proof by prices of KV.
 
     Attributes
     ----------
     instance_hash : str
-        `instance_hash` of the instance that it is about.
+        `instance_hash` of the instance that the bound is for.
     bound : int
         The claimed lower bound on TEL.
     scale_bits : int
@@ -72,7 +72,7 @@ KINDS: dict[str, type[AnyCertificate]] = {
     "sortedf growth prices": GrowthCertificate,
     "sortedf fluid rows": RowCertificate,
 }
-"""What a certificate's file calls itself."""
+"""Classes by the value of `kind` in a certificate's file."""
 
 
 def instance_hash(instance: Instance) -> str:
@@ -133,8 +133,8 @@ def _least_bracket(
 ) -> int:
     """Least `2^q (t + o + price of the KV)` over all starts `t >= a`.
 
-    From the end of the prices on there is nothing to pay, so no later start is better
-    than that one; and no bracket is below its `t + o`.
+    After the last price KV costs nothing, so no start after that step is better than a
+    start in it; and no bracket is below its `t + o`.
     """
     last = len(sums) - 1
     best = (max(a, last) + o) << bits
@@ -167,9 +167,9 @@ def _stairs(s: int, o: int, block: int) -> list[tuple[int, int, int]]:
 
 
 def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
-    """Refuse what is no price, and what int64 sums could not hold.
+    """Raise if a price is out of range or a bracket could exceed 64 bits.
 
-    Sums may wrap around on the way; a bracket that fits in the end is right.
+    Intermediate sums may wrap around; a bracket that fits 64 bits is still right.
     """
     if len(price) and int(price.min()) < 0:
         t = int(np.argmax(price < 0))
@@ -186,7 +186,7 @@ def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
 
 
 def write_certificate(certificate: AnyCertificate, path: str | PathLike[str]) -> None:
-    """Write a certificate as one JSON object, whole or not at all."""
+    """Write a certificate as one JSON object, atomically."""
     kind = next(name for name, made in KINDS.items() if type(certificate) is made)
     content: dict[str, Any] = {"kind": kind}
     for field in fields(certificate):
@@ -203,7 +203,7 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
     Raises
     ------
     CertificateError
-        If the file cannot be read or holds something else; the message says what.
+        If the file cannot be read or is no certificate; the message names the field.
     """
     name = str(path)
     content = read_json(path, CertificateError)
@@ -223,7 +223,7 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
 
 
 _KEYS = {"instance_hash": "instance_sha256", "bound": "lower_bound"}
-"""What fields are called in the file, where it is not their own name."""
+"""Keys in the file of the fields that have another name there."""
 
 
 def _value(name: str, content: dict[str, Any], field: str, declared: str) -> Any:

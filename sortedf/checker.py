@@ -1,7 +1,7 @@
-"""The independent checker: plain Python integers, and nobody's word for anything.
+"""Independent checker of schedules, in plain Python integers.
 
-It shares no code with the solvers: the rules of `sortedf.instance` are written out
-again here, so that a mistake made there is not made twice.
+It shares no code with the solvers: the rules of `sortedf.instance` are implemented
+again here, so that a mistake there does not go unnoticed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
 MAX_VIOLATIONS = 100
-"""How many violations a report spells out; the count goes on."""
+"""Violations listed in a report at most; `num_violations` counts all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Violation:
     where : int
         The request for "arrival", the step otherwise.
     value, limit : int
-        What the schedule does, and what is allowed.
+        The schedule's value, and the limit that it violates.
     """
 
     rule: str
@@ -59,7 +59,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What the checker found.
+    """Result of a check.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CheckReport:
 
 
 def check(instance: Instance, start: Schedule | ArrayLike) -> CheckReport:
-    """Verify a schedule against its instance and recompute what it is worth.
+    """Verify a schedule against its instance and recompute its TEL.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ def _kv_at_completions(
 def _step_violations(
     instance: Instance, s: list[int], o: list[int], p: list[int]
 ) -> Iterator[Violation]:
-    """Check the caps of a step in every step in which something starts.
+    """Check the caps of a step in every step in which a request starts.
 
-    Between starts the number of running requests only falls.
+    Between starts the number of running requests can only fall.
     """
     max_seqs = instance.engine.max_num_seqs
     max_tokens = instance.engine.max_batched_tokens

@@ -1,4 +1,4 @@
-"""The few exceptions of the package, named after what went wrong.
+"""Exceptions of the package.
 
 Plain misuse raises `ValueError` or `TypeError`; the classes here carry more than a
 message and are caught by the command line, which turns each into one line: with exit
@@ -50,4 +50,4 @@ class MissingExtraError(SortedfError, ImportError):
 
 
 class PluginError(SortedfError, RuntimeError):
-    """What another package declares cannot be loaded; the message names both."""
+    """A plug-in cannot be loaded; the message names the entry point and its package."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def fluid_prices(
     instance: Instance, weight: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
-    """Optimal prices of the fluid relaxation, one for each step that it is busy in.
+    """Optimal prices of the fluid relaxation, one for each step up to its makespan.
 
     The relaxation (see `sortedf.bounds.fluid`) serves the smallest volume that has
     arrived. Its dual prices are `lambda(t) = max_i (pi_i - t / v_i)^+` over the
@@ -26,9 +26,9 @@ def fluid_prices(
     `-1 / v_i`, from one request to the next without a jump, and to 0 where the machine
     falls idle. They jump up only where a smaller request arrives and interrupts. For a
     backlog that is the piecewise linear curve with slope `-1 / v_k` on
-    `(V_{k-1}, V_k]`, `V_k = (v_1 + ... + v_k) / M`, `v` ascending. Where a step of
-    latency of request `i` costs `w_i` in place of 1, read `v_i / w_i` for `v_i` in the
-    slopes and in what is served first.
+    `(V_{k-1}, V_k]`, `V_k = (v_1 + ... + v_k) / M`, `v` ascending. If a step of
+    latency of request `i` costs `w_i` instead of 1, `v_i / w_i` replaces `v_i` in the
+    slopes and in the order of service.
 
     Parameters
     ----------

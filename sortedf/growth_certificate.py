@@ -1,20 +1,20 @@
-"""A certificate of growth rows: what proves more than prices of KV alone.
+"""Certificates by growth rows, which prove more than prices of KV alone.
 
-While `k` requests run and nobody completes, KV grows by `k` tokens a step. For real
+While `k` requests run and none completes, KV grows by `k` tokens a step. For real
 `theta > 0` and integers `H >= 0`, with `u_i` the tokens that request `i` holds in step
 `t` and `N(c)` the number of requests that complete in step `c`, every schedule obeys
 
     sum_i [u_i + H min(1, u_i / theta)]
         - (M / theta) sum_{c >= t} (H - (c - t))^+ N(c)  <=  M
 
-(the proof is in `lp.growth`, where good numbers are found). Prices `nu_t >= 0` of these
+(the proof is in `lp.growth`, where such rows are found). Prices `nu_t >= 0` of these
 rows, multiplied by `theta`, prove that no schedule has a TEL below
 
     sum_i min_{t >= a_i} [t + o_i - a_i - reward(t + o_i)
                           + sum_j nu_{t+j} (theta u_ij + H_{t+j} min(theta, u_ij))]
     - theta M sum_t nu_t,      reward(c) = M sum_{t <= c} nu_t (H_t - (c - t))^+.
 
-This file shares no code with `lp`: it looks at every start of every request.
+This file shares no code with `lp`: it evaluates every start of every request.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
 
 
 CHUNK = 4096
-"""Starts that are looked at together."""
+"""Start steps evaluated in one vectorised chunk."""
 
 MAX_HORIZON = 2**24
-"""Tables go so many steps beyond the prices at most."""
+"""Steps by which tables may extend beyond the prices, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthCertificate:
-    """A claim and its proof by growth rows.
+    """A claimed lower bound and its proof by growth rows.
 
     Attributes
     ----------
     instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that it is about.
+        `sortedf.certificate.instance_hash` of the instance that the bound is for.
     bound : int
         The claimed lower bound on TEL.
     scale_bits : int
         `q`: prices are multiples of `2^-q`.
     theta : int
-        Tokens from which on a request counts as a whole one, at least 1.
+        Tokens held from which a request counts fully in a growth row, at least 1.
     horizon : int64 array, shape (T,)
         `H_t` for the steps `t = 1, ..., T`.
     price : int64 array, shape (T,)
@@ -91,7 +91,7 @@ def growth_rows_prove(instance: Instance, certificate: GrowthCertificate) -> int
     requests = (instance.prefill, instance.decode, instance.arrival)
     top = int(reward.max())
     for s, o, a in zip(*(x.tolist() for x in requests), strict=True):
-        last = max(a, steps)  # from here on there is nothing to pay or to gain
+        last = max(a, steps)  # after this step prices and rewards are 0
         best = (last + o) * one
         for first in range(a, last, CHUNK):
             if (first + o) * one - top >= best:
@@ -136,9 +136,9 @@ def _rewards(price: Ints, horizon: Ints, steps: int) -> Ints:
 
 
 def _refuse(instance: Instance, certificate: GrowthCertificate) -> None:
-    """Refuse numbers out of range, and what int64 sums could not hold.
+    """Raise if a number is out of range or a bracket could exceed 64 bits.
 
-    Sums may wrap around on the way; a bracket that fits in the end is right. A request
+    Intermediate sums may wrap around; a bracket that fits is still right. A request
     that holds `u` tokens pays at most `nu (theta + H) u`. Of the rows that reward a
     completion there are at most as many as the largest `H`.
     """

@@ -1,4 +1,4 @@
-"""The problem: requests, a KV budget, and the memory convention.
+"""Instances: requests, a KV budget, and the memory convention.
 
 The memory convention, stated here and nowhere else. A request with prompt `s` and
 answer `o` that starts in step `p` (`p >= a`, its arrival) runs without preemption in
@@ -9,8 +9,8 @@ the steps `p + 1, ..., p + o`. In step `p + j` it makes its `j`-th token and hol
     sum of (s_i + t - p_i) over requests i with p_i < t <= C_i   <=   M.
 
 With blocks of `B` tokens, `s_i + t - p_i` is rounded up and `M` down to multiples of
-`B`. What a running request holds never shrinks, so usage falls at completions only,
-and it is enough to look at the steps `t = C_i`.
+`B`. The KV of a running request never shrinks, so usage falls at completions only,
+and it is enough to check the steps `t = C_i`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Instance:
     decode : array_like of int, shape (n,)
         Answer lengths `o`, in tokens, at least 1.
     kv_budget : int
-        `M`: how many tokens of KV the engine can hold.
+        `M`: KV capacity of the engine, in tokens.
     arrival : array_like of int, shape (n,), optional
         First step after which a request may run, `a`; 0 for all (a backlog) if left
         out.
@@ -69,7 +69,7 @@ class Instance:
     arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     engine: EngineModel = field(default_factory=EngineModel)
 
-    if TYPE_CHECKING:  # what may be given, as against what is then there
+    if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
 
         def __init__(
             self,
@@ -103,7 +103,7 @@ class Instance:
         self._refuse_oversize()
 
     def __reduce__(self) -> tuple[type[Instance], tuple[Any, ...]]:
-        # Plain pickling would give back writeable, unchecked arrays.
+        # Default pickling would restore writeable, unchecked arrays.
         fields = (self.prefill, self.decode, self.kv_budget, self.arrival, self.engine)
         return Instance, fields
 
@@ -122,7 +122,7 @@ class Instance:
 
     @property
     def is_backlog(self) -> bool:
-        """Whether every request is there at step 0."""
+        """Whether every request arrives at step 0."""
         return not self.arrival.any()
 
     @property
@@ -132,13 +132,13 @@ class Instance:
 
     @property
     def peak(self) -> NDArray[np.int64]:
-        """Most KV that each request ever holds: `s + o` in whole blocks."""
+        """Peak KV of each request, in tokens: `s + o` in whole blocks."""
         return peak_kv_of(self.prefill, self.decode, self.engine.block_size)
 
     def subset(
         self, ids: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
     ) -> Instance:
-        """Only some requests, renumbered.
+        """Instance of some of the requests, renumbered from 0.
 
         Parameters
         ----------
@@ -213,9 +213,11 @@ def oversize_message(
     kv_budget: int,
     engine: EngineModel,
 ) -> str:
-    """Say in one line which requests can never run: count, the first five, the cure.
+    """One-line message: how many requests can never run, the limits, the first ones.
 
-    `rows` holds (number, s, o) of the first few, `unit` what the number counts.
+    `rows` holds (number, s, o) of the first few; `unit` is what the number counts, such
+
+    as "request" or "row".
     """
     named = "; ".join(
         f"{unit} {i} (s={s}, o={o}, needs {engine.round_up(s + o)})" for i, s, o in rows
@@ -230,7 +232,7 @@ def oversize_message(
 
 
 def require_instance(given: object) -> None:
-    """Raise a TypeError that says how to make an instance, if it is none."""
+    """Raise a TypeError that names `Trace.to_instance` if this is no instance."""
     if not isinstance(given, Instance):
         raise TypeError(
             f"an Instance is needed, not {type(given).__name__}; a trace becomes one "

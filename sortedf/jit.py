@@ -1,4 +1,4 @@
-"""The one place where numba is switched on."""
+"""The decorator that compiles kernels with numba."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 COMPILING = "compiling for this machine, once; it may take half a minute."
-"""What users read when they are the first to run a kernel on a machine."""
+"""Log message before the first compilation on a machine."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,9 +27,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     Kernels that call each other must share a file, and so must a kernel and the
     constants that it reads, which are compiled in: numba's cache looks only at the file
     of the outer kernel when it decides whether to compile again. Signatures stay open,
-    because a frozen array is another type to numba than a writeable one.
+    because numba gives read-only and writeable arrays different types.
     """
-    # Nobody calls them from C, so that what numba adds for it need not be compiled.
+    # Kernels are not called from C, so numba's C wrapper need not be compiled.
     jitted: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
     if not numba.config.DISABLE_JIT:
         _take_numbers_by_type(jitted)
@@ -39,15 +39,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _FirstCompiled(event.Listener):  # type: ignore[misc]
-    """Says in the log what the first run on a machine waits for."""
+    """Logs once that kernels are being compiled."""
 
     def __init__(self) -> None:
         self.ours: set[Any] = set()
-        self._said = False
+        self._logged = False
 
     def on_start(self, event: Any) -> None:
-        if not self._said and event.data["dispatcher"] in self.ours:
-            self._said = True
+        if not self._logged and event.data["dispatcher"] in self.ours:
+            self._logged = True
             logger.info(COMPILING)
 
     def on_end(self, event: Any) -> None:
@@ -59,10 +59,10 @@ event.register("numba:compile", _FIRST)
 
 
 def _take_numbers_by_type(jitted: Any) -> None:
-    """Let kernels that pass a number as it stands in the code share the machine code.
+    """Compile a kernel once for all literal arguments of the same type.
 
-    By default numba compiles a kernel once more for each number, in vain: a third of
-    the time that the first search of a user waits.
+    By default numba compiles a kernel again for each literal number that another kernel
+    passes to it: a third of the compilation time before a user's first search.
     """
     template_of = jitted.get_call_template
 

@@ -1,6 +1,6 @@
-"""The jitted loops of placement, together: kernels that call each other share a file.
+"""Jitted loops of placement.
 
-What runs is kept in three arrays, sorted by completion and used from `low` to `high`:
+Running requests are kept in three arrays, sorted by completion, valid in `low:high`:
 `end`, the step of completion; `used`, the KV held by all running requests in that
 step; `offset`, `s - p`, so that a request holds `offset + t` tokens in step `t`.
 """
@@ -45,7 +45,7 @@ def _used_at(
 ) -> int:
     """KV held in `step` by the running requests; none of them starts at `step`.
 
-    Everything in `low:high` has `end >= step`, so until `end[low]` nobody leaves and
+    Everything in `low:high` has `end >= step`, so until `end[low]` none completes and
     usage with `block == 1` rises by one token a request and step.
     """
     if low == high:
@@ -76,11 +76,11 @@ def _earliest(
     started_now: int,
     prompt_tokens_now: int,
 ) -> int:
-    """First step >= `step` after which a request could run, given what runs.
+    """First step >= `step` in which a request could start beside the running ones.
 
     `end[low:high]` are the completions of the running requests in ascending order,
     `used` the KV held in those steps, `offset` is `s - p`. Every pass raises the step
-    to a value below which some constraint stays broken, so no step is missed.
+    to a value below which some constraint is violated, so no feasible step is skipped.
     """
     while True:
         low = _first_at_or_after(end, low, high, step + 1)
@@ -137,7 +137,7 @@ def _insert(
     end[k] = own_end
     offset[k] = s - step
     used[k] = own + _round_up(s + o, block)
-    # Others that complete in the same step see the new request as well.
+    # The new request also counts for others that complete in the same step.
     j = k + 1
     while j <= high and end[j] == own_end:
         used[j] = used[k]

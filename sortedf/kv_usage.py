@@ -26,7 +26,7 @@ def kv_used_at(
     start : int64 array, shape (n,)
         Start steps `p`.
     step : int64 array, shape (k,)
-        Steps to look at, ascending.
+        Steps, ascending.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a caller may ask of any method."""
+"""Options of a solve."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from sortedf.stop import Stop
 
 MAX_JOBS = 1024
-"""Threads of a search, at most: a slip of the finger must not ask for millions."""
+"""Threads of a search at most, so that a typing error cannot start millions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(TimeLimited):
-    """Options of a solve; every method honours those that concern it.
+    """Options of a solve; a method ignores those that it has no use for.
 
-    Beside what is listed it has a time limit, which list rules cannot keep, except
-    where they select exact groups, and a function that is told of progress.
+    Beside the attributes listed it has the time limit and the progress function of
+    `TimeLimited`. List rules ignore the time limit unless they select exact groups.
 
     Attributes
     ----------
@@ -35,22 +35,22 @@ class Options(TimeLimited):
         Placement window. None is 0, the papers' rule, for a list rule; a method that
         chooses among several placements tries several windows.
     seed : int
-        Seed of whatever is drawn at random. The same seed gives the same schedule,
+        Seed of all random draws. The same seed gives the same schedule,
         unless a time limit cuts the search.
     stop : Stop, optional
         When a search ends, beside the time limit.
     start : Schedule, optional
-        What a search starts from, and is never worse than.
+        Initial schedule of a search; the result is never worse.
     jobs : int
         Threads of a search.
     on_better : callable, optional
-        Called as `on_better(tel, lower bound or None)` when a search finds better.
+        Called as `on_better(tel, lower bound or None)` at each improved schedule.
     objective : Objective, optional
-        What is minimised, TEL if left out; then `lower_bound` and `on_better` are about
-        that. Only methods that say so (`Method.any_objective`) can minimise others.
+        Objective to minimise, TEL if left out; `lower_bound` and `on_better` refer to
+        it. Other objectives need a method with `Method.any_objective`.
     proven : Bound, optional
-        A bound that is known beforehand, with the best schedule that was seen on the
-        way; a search ends where it is met.
+        A lower bound computed beforehand, with the best schedule found while computing
+        it; a search ends when it reaches the bound.
     """
 
     backfill: int | None = None
@@ -77,12 +77,12 @@ class Options(TimeLimited):
             require_schedule(self.start)
 
     def knowing(self, proven: Bound) -> Options:
-        """Return the same options, with a bound that is known."""
+        """Return the same options with a known lower bound."""
         return replace(self, proven=proven)
 
     @property
     def lower_bound(self) -> int | None:
-        """The value of the bound that is known beforehand."""
+        """Value of the lower bound computed beforehand; None without one."""
         return None if self.proven is None else self.proven.value
 
     def of_bound(self, *, told: bool = True) -> BoundOptions:

@@ -1,15 +1,15 @@
-"""Phase 2: turn a list of requests into start steps, event by event.
+"""Phase 2: convert a list of requests into start steps, event by event.
 
-The rule. In each step the waiting requests that have arrived are tried in list order;
-one that fits is started at once. The step is over when `backfill + 1` requests have
-been tried in it without fitting, or none is left: with `backfill=0` the first request
-that does not fit holds back all behind it (the papers' rule), with `backfill=w` up to
-`w` requests may be passed over. A request fits if the schedule stays feasible in every
-future step, given what already runs; started requests are never moved.
+The rule: in each step the waiting requests that have arrived are tried in list order,
+and each one that fits starts. A step ends when `backfill + 1` requests have been tried
+without fitting, or none is left: with `backfill=0` the first request that does not fit
+blocks all behind it (the papers' rule), with `backfill=w` up to `w` requests may be
+passed over. A request fits if the schedule stays feasible in every future step beside
+the running requests; a start, once set, does not change.
 
-Most steps change nothing, so they are skipped: the kernel computes when a waiting
-request could start at the soonest, what starts later can only delay it, and so the
-next step worth looking at is the smallest such time in the window, or an arrival.
+Most steps change nothing and are skipped: the kernel computes the earliest start of a
+waiting request, which later starts of others can only delay, and so the next step to
+consider is the smallest earliest start in the window, or the next arrival.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedule:
-    """Start the requests of a list, each as soon as the rule above lets it.
+    """Place the requests of a list, each as early as the rule above allows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedul
     order : array_like of int, shape (n,)
         Request ids, first to start first; each id once.
     backfill : int
-        How many requests that do not fit may be passed over in a step, `w`.
+        `w`: requests that do not fit and may be passed over in a step, at most.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedul
     Notes
     -----
     Checking one request costs `O(running)`; a list costs `O(n w running)` at most,
-    and far less in practice, since only requests whose time has come are tried again.
+    and far less in practice, since a request is not tried before its earliest start.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedul
 
 
 def checked_order(order: ArrayLike, n: int) -> Ints:
-    """Return `order` as a read-only array, or say why it is no permutation."""
+    """Return `order` as a read-only array; raise ValueError if it is no permutation."""
     ids = frozen_ints("order", order, minimum=0, maximum=max(n - 1, 0))
     if len(ids) != n:
         raise ValueError(f"order has {len(ids)} entries but there are {n} requests.")

@@ -1,4 +1,4 @@
-"""What other packages declare for `sortedf` in their entry points."""
+"""Entry points that other packages declare for `sortedf`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def owner(plugin: EntryPoint) -> str:
 
 
 def load(plugin: EntryPoint, make: Callable[[Any], T]) -> T:
-    """Import what an entry point names, and return what `make` makes of it.
+    """Import the object of an entry point and return `make(object)`.
 
     Raises
     ------
     PluginError
-        If either fails, for whatever reason: it is another package's code, and one
-        that is broken must not end what does not need it.
+        If either raises any exception: a broken plug-in must not stop commands that do
+        not need it.
     """
     try:
         return make(plugin.load())

@@ -1,4 +1,4 @@
-"""Tables of everything that can be chosen by name.
+"""Tables of methods, bounds and other things that are chosen by name.
 
 An entry is registered by the file that makes it: a new one is one new file, in the
 table's own package or in a package of somebody else. Files of the table's package are
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Table(Mapping[str, T]):
-    """Everything of one kind, by the name under which it is chosen.
+    """Entries of one kind by name.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Table(Mapping[str, T]):
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that enters an object, and gives it back unchanged.
+        """Return a decorator that adds an object to the table and returns it.
 
         Raises
         ------
@@ -80,12 +80,12 @@ class Table(Mapping[str, T]):
         ----------
         name : str
         also : tuple of str
-            Names that mean something to the caller, but are not in the table.
+            Further names that the caller accepts, for the message.
 
         Raises
         ------
         ValueError
-            If there is none; it lists all names, and `also`.
+            If there is none; the message lists all names and `also`.
         """
         if name not in self:
             known = ", ".join(sorted({*self, *also}))

@@ -1,4 +1,4 @@
-"""What a solver gives back: a schedule, how good it is, and how good it could be."""
+"""Result of a solve: a schedule, its value, a lower bound and a status."""
 
 from __future__ import annotations
 
@@ -15,46 +15,45 @@ class Status(StrEnum):
     """How a solve ended."""
 
     OPTIMAL = "optimal"
-    """The schedule's TEL, or what else was minimised, equals a proven lower bound."""
+    """The schedule's TEL, or its other objective, equals a proven lower bound."""
     FEASIBLE = "feasible"
-    """The method finished; its schedule keeps every rule."""
+    """The method finished; its schedule is feasible."""
     TIME_LIMIT = "time_limit"
-    """A limit or Ctrl-C ended the search; the schedule is the best one until then.
+    """A limit or Ctrl-C ended the search; the schedule is the best one found.
 
-    The limit is that on time, or where none was given, a method's own, such as that on
-    the nodes of "branching".
+    The limit is the time limit or, without one, a method's own, such as the number of
+    nodes of "branching".
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """A schedule with its certificate.
+    """A schedule with a certified gap.
 
-    Besides what is listed here it has `tel` and `mean_latency`, its total and
-    mean latency in steps, and `gap`, how far the schedule is at most above the best
-    possible, as a part of the bound.
+    Besides the attributes listed it has `tel` and `mean_latency`, its total and mean
+    latency in steps, and `gap`, the relative distance to the lower bound.
 
     Attributes
     ----------
     schedule : Schedule
     method : str
-        Name of the method that was asked for.
+        Name of the requested method.
     found_by : str
-        Name of the list rule, or of the search, that the schedule comes from; another
-        one than `method` where that chooses among several.
+        Name of the list rule or search that produced the schedule; differs from
+        `method` if that chooses among several.
     backfill : int or None
-        Window of the placement that the schedule comes from; None if it comes from
-        none.
+        Window of the placement that produced the schedule; None if it is not the
+        result of a placement.
     status : Status
     lower_bound : int or None
-        Proven lower bound on the TEL of every feasible schedule, or on what else was
-        minimised; None if none was asked for.
+        Proven lower bound on the TEL, or the other objective, of every feasible
+        schedule; None if no bound was requested.
     bound_method : str
         Name of the bound, or "none".
     runtime_s : float
         Seconds of wall time for the schedule, without the bound.
     objective : Objective, optional
-        What was minimised; TEL if None.
+        Objective that was minimised; TEL if None.
 
     Examples
     --------
@@ -77,14 +76,14 @@ class Result:
 
     @property
     def value(self) -> int:
-        """What was minimised: TEL, or what the objective says."""
+        """Value of the objective; TEL without one."""
         return (
             self.tel if self.objective is None else self.objective.value(self.schedule)
         )
 
     @property
     def over_cap(self) -> int:
-        """How many requests more miss the objective's cap on latency than may."""
+        """Requests above the objective's cap on latency, beyond the allowed number."""
         return 0 if self.objective is None else self.objective.excess(self.schedule)
 
     @property
@@ -103,7 +102,7 @@ class Result:
         return gap(self.value, self.lower_bound)
 
     def summary(self) -> str:
-        """One line for people."""
+        """Summary in one line."""
         certified = ""
         if self.gap is not None:
             certified = f", at most {self.gap:.2%} above the best possible"

@@ -1,13 +1,13 @@
-"""A certificate of the fluid bound: rounded memory rows, and a weight for each.
+"""Certificates of the fluid bound: rounded memory rows with weights.
 
 Let `K` be the budget in blocks and `w` the blocks that a request holds. For a divisor
 `d` from 1 to `K`, with `r = K mod d`, the function
 
     phi_d(w) = (d - r) floor(w / d) + max(0, w mod d - r)
 
-is superadditive and does not fall, so in every step `sum phi_d(w) <= phi_d(K)` over
-what runs (the proof is in `lp.dff`); `d = K` is the memory row itself. Sums of such
-rows with weights of 0 or more hold as well. On the sum, of capacity `c`, a request has
+is superadditive and non-decreasing, so in every step `sum phi_d(w) <= phi_d(K)` over
+the running requests (the proof is in `lp.dff`); `d = K` is the memory row itself. Sums
+of such rows with weights >= 0 hold as well. In the sum, of capacity `c`, a request has
 the volume `v_i = sum_j phi(w_ij)` and the moment `m_i = sum_j phi(w_ij) (2 j - 1)`, and
 
     TEL  >=  sum_i (B_i + o_i - a_i - m_i / (2 v_i)),
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CHUNK = 1 << 16
-"""Steps of a request that are added up together."""
+"""Steps of a request summed in one vectorised chunk."""
 
 PRECISION = 2**40
 """Each request's share is rounded down to a multiple of `1 / PRECISION`."""
@@ -48,18 +48,18 @@ PRECISION = 2**40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCertificate:
-    """A claim and its proof by rows.
+    """A claimed lower bound and its proof by rounded memory rows.
 
     Attributes
     ----------
     instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that it is about.
+        `sortedf.certificate.instance_hash` of the instance that the bound is for.
     bound : int
         The claimed lower bound on TEL.
     divisor : int64 array, shape (k,)
         `d` of each row.
     weight : int64 array, shape (k,)
-        Its weight.
+        Weight of each row.
     """
 
     instance_hash: str
@@ -125,7 +125,7 @@ def _volume_and_moment(
 def _mean_busy_times(
     volume: dict[int, int], arrival: list[int], speed: int
 ) -> Iterator[tuple[int, Fraction]]:
-    """Serve the smallest volume that has arrived; yield when work is done on average.
+    """Serve the smallest volume that has arrived; yield (request, mean busy time).
 
     Work from time `x` to `y` on a request has its middle at `(x + y) / 2`. Times are
     counted in `1 / speed` steps, in which one unit of work is done.

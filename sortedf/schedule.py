@@ -1,4 +1,4 @@
-"""A schedule: one start step per request, and what follows from it."""
+"""Schedules: one start step per request, and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_schedule(given: object) -> None:
-    """Raise a TypeError that says how to make a schedule, if it is none."""
+    """Raise a TypeError that names `Schedule(instance, steps)` if it is no schedule."""
     if not isinstance(given, Schedule):
         raise TypeError(
             f"start must be a Schedule, not {type(given).__name__}; start steps become "
@@ -29,8 +29,7 @@ def require_schedule(given: object) -> None:
 class Schedule:
     """Start steps of an instance's requests.
 
-    Only shape and range are checked here; whether the schedule is feasible is for
-    `sortedf.checker` to say.
+    Only shape and range are checked here; `sortedf.checker` checks feasibility.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class Schedule:
     instance: Instance
     start: NDArray[np.int64]
 
-    if TYPE_CHECKING:  # what may be given, as against what is then there
+    if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
 
         def __init__(self, instance: Instance, start: ArrayLike) -> None: ...
 
@@ -102,11 +101,11 @@ class Schedule:
         return int(kv_used_at(self.instance, self.start, steps).max(initial=0))
 
     def kv_usage(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """KV usage over time, as the points of a line that jumps and rises.
+        """KV usage over time, as the points of a piecewise linear curve with jumps.
 
-        What is held in step `t` belongs to the interval from `t - 1` to `t`. So there
-        are two points at each event, a start or a completion: what the step that ends
-        there holds, and what the step that begins there holds.
+        The KV held in step `t` belongs to the interval from `t - 1` to `t`. So each
+        event, a start or a completion, has two points: the usage of the step that ends
+        there and of the step that begins there.
 
         Returns
         -------

@@ -27,7 +27,7 @@ def write_schedule(
     kept: NDArray[np.int64] | None = None,
     num_rows: int | None = None,
 ) -> None:
-    """Write a schedule so that anything can check or replay it.
+    """Write a schedule to a file that `sortedf check` and other programs can read.
 
     The file holds one JSON object with `kv_budget`, `method`, `backfill` and `start`:
     one start step for each row of the trace, null for a row that was left out.
@@ -36,7 +36,7 @@ def write_schedule(
     ----------
     result : Result
     path : path
-        Written whole or not at all.
+        Written atomically.
     kept : int64 array, shape (n,), optional
         For each request its row in the trace, counted from 0; all rows if left out.
     num_rows : int, optional
@@ -69,7 +69,7 @@ def read_start(path: str | PathLike[str]) -> list[int | None]:
     Raises
     ------
     TraceError
-        If the file cannot be read or holds something else; the message says where.
+        If the file cannot be read or is no schedule; the message names the row.
     """
     name = str(path)
     content = read_json(path, TraceError)

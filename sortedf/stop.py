@@ -1,4 +1,4 @@
-"""When a search ends: rules that compose.
+"""Stop rules of a search, which can be combined.
 
 >>> stop = AnyOf(TimeLimit(60), TargetGap(0.01))
 >>> stop(SearchState(elapsed_s=3.0, rounds=7, stale_rounds=2, value=101, bound=100))
@@ -15,16 +15,16 @@ from sortedf.arrays import MAX_STEP, checked_int, checked_number
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """How far a search is.
+    """Progress of a search.
 
     Attributes
     ----------
     elapsed_s : float
         Seconds since it began.
     rounds : int
-        Rounds that are done.
+        Completed rounds.
     stale_rounds : int
-        How many of them, the last ones, found nothing better.
+        Completed rounds since the last improvement.
     value : int, optional
         Objective of the best schedule so far, in steps; None if there is none, or none
         that keeps a cap on latency.
@@ -40,19 +40,19 @@ class SearchState:
 
 
 class Stop:
-    """A rule; an instance is called with the state and says whether to end."""
+    """Stop rule: a callable that returns whether a search in a given state ends."""
 
     def __call__(self, state: SearchState) -> bool:
         """Whether the search is over."""
         raise NotImplementedError
 
     def seconds_left(self, state: SearchState) -> float:
-        """Seconds after which this rule ends the search whatever happens."""
+        """Seconds after which this rule ends the search in any case."""
         return math.inf
 
 
 class TimeLimit(Stop):
-    """Stop after some seconds, also in the middle of a round."""
+    """Stop after a number of seconds, also in the middle of a round."""
 
     def __init__(self, seconds: float) -> None:
         if not checked_number("seconds", seconds, "a number, 0 or more") >= 0:
@@ -60,16 +60,16 @@ class TimeLimit(Stop):
         self._seconds = seconds
 
     def __call__(self, state: SearchState) -> bool:
-        """Whether the time is over."""
+        """Whether the time limit has passed."""
         return state.elapsed_s >= self._seconds
 
     def seconds_left(self, state: SearchState) -> float:
-        """Seconds until the time is over."""
+        """Seconds until the time limit passes."""
         return self._seconds - state.elapsed_s
 
 
 class Rounds(Stop):
-    """Stop after some rounds: the same seed then gives the same schedule."""
+    """Stop after a number of rounds: the same seed then gives the same schedule."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = checked_int("rounds", rounds, minimum=0, maximum=MAX_STEP)
@@ -80,13 +80,13 @@ class Rounds(Stop):
 
 
 class NoImprovement(Stop):
-    """Stop when some rounds in a row found nothing better."""
+    """Stop after a number of consecutive rounds without improvement."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = checked_int("rounds", rounds, minimum=1, maximum=MAX_STEP)
 
     def __call__(self, state: SearchState) -> bool:
-        """Whether the last rounds found nothing."""
+        """Whether the last rounds brought no improvement."""
         return state.stale_rounds >= self._rounds
 
 

@@ -1,4 +1,4 @@
-"""A time limit that runs from the moment it is stated, and progress on the way."""
+"""Time limit and progress function, common to all options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimited:
-    """What the options of a solve and those of a bound have in common.
+    """Base class of the options of a solve and of a bound.
 
     Attributes
     ----------
     time_limit_s : float, optional
-        Seconds after which what can stop early gives its best so far.
+        Seconds, counted from the creation of these options, after which a computation
+        that can stop early returns its best result so far.
     progress : callable, optional
         Called as `progress(done, total)` now and then during long work.
     """
@@ -49,7 +50,7 @@ class TimeLimited:
 
     @property
     def rest_s(self) -> float | None:
-        """The time limit of what begins now: what is left, None without one."""
+        """Remaining time as the limit of a computation that starts now, or None."""
         return None if self.time_limit_s is None else self.seconds_left()
 
     def within(self, seconds: float | None) -> Self:
@@ -57,12 +58,12 @@ class TimeLimited:
         return replace(self, time_limit_s=seconds, _began=time.perf_counter())
 
     def with_share_of_time(self, share: float) -> Self:
-        """Return the same options, with a share of the time that is left."""
+        """Return the same options with a share of the remaining time."""
         if self.time_limit_s is None:
             return self
         return self.within(share * self.seconds_left())
 
     def report(self, done: int, total: int) -> None:
-        """Tell the caller's progress function, if there is one."""
+        """Call the caller's progress function, if there is one."""
         if self.progress is not None:
             self.progress(done, total)

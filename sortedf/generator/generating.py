@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KINDS = ("mix", *POPULATIONS)
-"""What can be generated."""
+"""Kinds of trace that can be generated."""
 
 DEFAULT_LONG_SHARE = 0.2
 """Share of documents in a mix."""
@@ -35,7 +35,7 @@ def generate(
     Parameters
     ----------
     kind : {"mix", "chat", "documents", "code", "reasoning"}
-        "mix" is chat with documents in between; for the others and their sources see
+        "mix" is chat mixed with documents; for the others and their sources see
         `sortedf.generator.quantiles`.
     n : int
         Number of requests.
@@ -44,9 +44,9 @@ def generate(
         random positions; 0.2 if left out. Only for a mix.
     rate : float, optional
         Requests per second of Poisson arrivals, the first at 0. If left out, every
-        request is there from the start.
+        request arrives at 0.
     seed : int
-        Of all that is drawn, at least 0. Lengths do not depend on `rate`.
+        Seed of all draws, at least 0. Lengths do not depend on `rate`.
 
     Returns
     -------
@@ -72,13 +72,13 @@ def generate(
     n = checked_int("n", n, minimum=1, maximum=MAX_TOKENS)
     seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
     if long_share is not None and kind != "mix":
-        raise ValueError(f"long_share is for a mix, and {kind!r} is of one kind only.")
+        raise ValueError(f"long_share is for kind 'mix' only, not for {kind!r}.")
     share = DEFAULT_LONG_SHARE if long_share is None else long_share
     _check_number("long_share", share, 0 <= share <= 1, "from 0 to 1")
     if rate is not None:
         good = math.isfinite(rate) and rate > 0
         _check_number("rate", rate, good, "above 0 requests per second")
-    # Apart, so that lengths do not depend on whether requests arrive or wait.
+    # Two generators, so that lengths do not depend on `rate`.
     lengths, times = np.random.default_rng(seed).spawn(2)
     if kind == "mix":
         prefill, decode = _mixed(n, round(n * share), lengths)

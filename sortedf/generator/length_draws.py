@@ -37,9 +37,9 @@ def draw_pairs(
 
 
 def lengths_at(anchors: Anchors, share: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Lengths below or at which the given shares of requests lie: the inverse CDF.
+    """Inverse CDF of the lengths at the given shares.
 
-    Rounded up, so that the share at each anchor is met exactly, as are atoms.
+    Rounded up, so that the shares at anchors and atoms are met exactly.
     """
     value, cumulative = np.array(anchors).T
     length = np.exp(np.interp(share, cumulative, np.log(value)))

@@ -1,8 +1,8 @@
-"""What the generator is calibrated to: published lengths, as points of their CDFs.
+"""Published length distributions that the generator reproduces, as points of CDFs.
 
-A pair `(v, q)` says: the share `q` of requests has at most `v` tokens. Between two
-points the share is linear in the logarithm of the length. The points were chosen so
-that no share of the source is off by more than 0.005 (0.01 for the split texts).
+A pair `(v, q)` means that a share `q` of the requests has at most `v` tokens. Between
+two points the share is linear in the logarithm of the length. With the chosen points no
+share differs from the source's by more than 0.005 (0.01 for the split texts).
 
 Sources, all public, of which only these numbers are used:
 
@@ -95,7 +95,7 @@ REASONING_DECODE = (
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Requests of one sort.
+    """Distribution of the lengths of one kind of requests.
 
     Attributes
     ----------

@@ -1,14 +1,14 @@
-"""Groups that can start together: feasible by their true memory profile, not by peaks.
+"""Groups that can start together: feasible by their memory profile, not by peaks.
 
-The sum of peaks charges every request for its last step, but short answers are gone
-when long ones reach theirs. If all requests of a group `X` start in the same step, the
-budget holds throughout if and only if it does whenever one of them completes,
+The sum of peaks charges every request for its last step, but short answers complete
+before long ones reach their peaks. If all requests of a group `X` start in the same
+step, usage stays within the budget if and only if it does at each completion,
 
     for each j in X:   sum of (s_i + o_j) over i in X with o_i >= o_j   <=   M
 
-(terms in whole blocks). Every group that fits by its peaks fits so as well, and often
-some more requests do. The selection here is a heuristic: it proves nothing about its
-`F`, except that it is at most that of the best group by peaks.
+(terms in whole blocks). Every group that fits by its peaks satisfies this, and often
+further requests can be added. The selection is a heuristic: its `F` is only known to be
+at most that of the best group by peaks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROMPT_SHARES = (0.0, *np.geomspace(1 / 128, 0.5, 13).tolist(), 0.7, 0.9)
     cost="as exact",
 )
 class CoStart:
-    """The selector; wraps the exact one, whose group is one of its starts."""
+    """Selector of groups that can start together; one candidate is the exact group."""
 
     def __init__(self, options: Options) -> None:
         self._by_peaks = Exact(options)
@@ -54,7 +54,7 @@ class CoStart:
         return self._by_peaks.complete
 
     def __call__(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """Select a group of small `F` that can start together; nothing is random.
+        """Select a group of small `F` that can start together; deterministic.
 
         Requests are taken in order of `(1 - x) o + x s`, for each `x` of the
         `PROMPT_SHARES`, wherever they fit, and the prefix of least `F` is kept; once
@@ -87,7 +87,7 @@ def _worth_trying(pool: Pool) -> Ints:
 
 
 def _filled(pool: Pool, order: Ints) -> Ints:
-    """Best prefix of what fits in an order."""
+    """Prefix of least `F` of the requests that fit when taken in an order."""
     chosen = np.empty(len(order), dtype=np.int64)
     size = _fill_together(
         pool.prefill, pool.decode, order, pool.kv_budget, pool.block_size, chosen
@@ -104,10 +104,10 @@ def _fill_together(
     block: int,
     chosen: Ints,
 ) -> int:
-    """Take requests in order while they fit; return how many give the least `F`.
+    """Take the requests that fit, in order; return the number that gives the least `F`.
 
-    `chosen` is filled with them (modified in place). Members are kept by answer length
-    with the KV that all hold when they complete.
+    `chosen` is filled with them (modified in place). Members are sorted by answer
+    length, each with the total KV in the step of its completion.
     """
     member = np.empty(len(order), dtype=np.int64)
     used = np.empty(len(order), dtype=np.int64)

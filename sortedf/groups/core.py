@@ -1,4 +1,4 @@
-"""Lagrangian bounds on the groups of every size, and what they decide.
+"""Lagrangian bounds on the groups of every size, and the requests they fix.
 
 Weigh the sum of answers with `D - a` and the peaks with `a`, for an integer multiplier
 `0 <= a <= D` (the multiplier of the budget is then `mu = a / (D - a)`). With
@@ -7,10 +7,10 @@ the budget satisfies
 
     (D - a) (sum of o)  >=  (sum of c) - a M  >=  (sum of the k smallest c) - a M,
 
-so one sort bounds the sum of answers for all sizes at once. To hold a request that is
-not among the k smallest raises the right-hand side by at least `c_i - c_(k)`, to leave
-out one that is by `c_(k+1) - c_i`: where that exceeds the sum we would accept, the
-request is decided. All of it is integer arithmetic: nothing is ever decided wrongly.
+so one sort bounds the sum of answers for all sizes at once. Including a request that is
+not among the k smallest raises the right-hand side by at least `c_i - c_(k)`, excluding
+one that is by `c_(k+1) - c_i`: if the result exceeds the largest acceptable sum, the
+request is fixed. All of it is integer arithmetic, so no request is fixed wrongly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MAX_SCALE_BITS = 30
-"""Finest multipliers, `D = 2**30`; the bound is off its best by `M / D` at most."""
+"""Finest multipliers, `D = 2**30`; the bound is within `M / D` of the best one."""
 
 
 def scale_for(budget: int, size: int) -> int:
@@ -45,20 +45,20 @@ def scale_for(budget: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
-    """What is decided about a group, and the requests that are not.
+    """A partly fixed group: requests surely in it, and requests still undecided.
 
     Attributes
     ----------
     fixed : int64 array
-        Positions in the pool of requests that are surely in the group.
+        Positions in the pool of the requests fixed in the group.
     free : int64 array, shape (m,)
-        Positions of those that may be, ascending.
+        Positions of the undecided requests, ascending.
     decode, peak : int64 arrays, shape (m,)
-        `o` and `w` of the free ones, in tokens.
+        `o` and `w` of the free requests, in tokens.
     room : int
-        Tokens of the budget that the fixed ones leave.
+        Tokens of the budget left beside the fixed requests.
     spent : int
-        Sum of `o` over the fixed ones.
+        Sum of `o` over the fixed requests.
     """
 
     fixed: Ints
@@ -70,10 +70,10 @@ class Core:
 
     @classmethod
     def whole(cls, pool: Pool) -> Core:
-        """Nothing decided yet."""
-        nobody = np.empty(0, dtype=np.int64)
-        everybody = np.arange(len(pool.ids))
-        return cls(nobody, everybody, pool.decode, pool.peak, pool.kv_budget, 0)
+        """Core with every request of the pool free."""
+        fixed = np.empty(0, dtype=np.int64)
+        free = np.arange(len(pool.ids))
+        return cls(fixed, free, pool.decode, pool.peak, pool.kv_budget, 0)
 
     def decided(self, inside: Ints, free: Ints) -> Core:
         """Fix the indices `inside`, keep the indices `free`, leave out the others."""
@@ -88,12 +88,12 @@ class Core:
         )
 
     def undominated(self, size: int) -> Core:
-        """Leave out whom `size` or more free ones dominate, for groups of that many.
+        """Leave out requests that `size` or more free ones dominate.
 
-        One with a shorter answer and no higher peak is better in any group, and so is
-        one with an equal answer, no higher peak and a lower id. So the best group
-        holds with a request all that dominate it; in the order of the pool these are
-        the earlier ones with no higher peak.
+        A request with a shorter answer and no higher peak is better in any group, and
+        so is one with an equal answer, no higher peak and a lower id. So the best group
+        contains, with each request, all that dominate it; in the order of the pool
+        these are the earlier ones with no higher peak.
         """
         keep = np.flatnonzero(undominated(self.peak, size))
         return self.decided(np.empty(0, dtype=np.int64), keep)
@@ -102,7 +102,7 @@ class Core:
 class MultiplierRanking:
     """The free requests of a core in order of `c`, for one multiplier.
 
-    Only as many as sizes up to `largest` need are in order: the first `largest + 1`.
+    Sums are kept for group sizes up to `largest` only.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class MultiplierRanking:
         return core.spent - (-total // self._per_answer)
 
     def shrunk(self, sizes: Ints, targets: Ints) -> Core | None:
-        """Core of every group of one of the sizes with a sum of `o` up to its target.
+        """Core that contains every group of size `sizes[k]` with sum `<= targets[k]`.
 
         None if there is no such group.
         """
@@ -139,7 +139,7 @@ class MultiplierRanking:
         if len(count) == 0:
             return None
         most = len(self._cost)
-        # Nothing is taken before the first or left out after the last.
+        # A group of size 0 includes no request; one of all requests excludes none.
         some, rest = count > 0, count < most
         last_in = self._cost[count[some] - 1] + gap[some]
         first_out = self._cost[count[rest]] - gap[rest]
@@ -147,7 +147,7 @@ class MultiplierRanking:
         begin = np.searchsorted(self._cost, first_out).min(initial=most)
         shrunk = core.decided(self.order[:begin], self.order[begin:end])
         if shrunk.room < 0 or shrunk.spent > targets.max():
-            return None  # what is fixed is too much already
+            return None  # the fixed requests alone exceed the budget or every target
         return shrunk
 
 
@@ -162,8 +162,8 @@ def best_multiplier(core: Core, size: int, scale: int) -> int | None:
 def _smallest(value: Ints, count: int) -> int:
     """Return the `count`-th smallest entry; `value` is put into another order.
 
-    Hoare's selection. `np.partition` does the same, but compiling it takes numba five
-    seconds, a quarter of all that the first search of a user has to wait for.
+    Hoare's selection. `np.partition` does the same, but numba needs five seconds to
+    compile it, a quarter of the compilation before a user's first search.
     """
     low, high, place = 0, len(value) - 1, count - 1
     while low < high:
@@ -212,10 +212,10 @@ def _cheapest(
 def _best_multiplier(
     decode: Ints, peak: Ints, count: int, room: int, scale: int
 ) -> int:
-    """Multiplier of the highest bound on `count` requests; -1 if no so many fit.
+    """Multiplier of the highest bound on `count` requests; -1 if no `count` fit.
 
-    The bound is concave and piecewise linear in `mu`. Each step goes to where the lines
-    of the two best sets so far meet: a cheap one that does not fit, and one that fits.
+    The bound is concave and piecewise linear in `mu`. Each iteration moves to the
+    intersection of the lines of two sets: the last that did not fit, the last that did.
     """
     if count == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Exact group selection at every size: Lagrangian bounds, then a search among few."""
+"""Exact group selection at every size: Lagrangian bounds, then a search of a core."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """A group and how good it is proven to be.
+    """A group and a lower bound on `F`.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class Selection:
         No feasible group of the pool has a smaller `F`; equal to `f` unless the search
         was stopped.
     share : float
-        Multiplier `a / D` of the last bound, from 0 to 1: a good start for the next.
+        Multiplier `a / D` of the last bound, from 0 to 1: an initial value for the
+        next selection.
     complete : bool
         False if the search was stopped: the group may not be the best one.
     """
@@ -65,13 +66,13 @@ class Selection:
     cost="as exact",
 )
 class Exact:
-    """The selector: remembers the multiplier from one group to the next.
+    """Exact selector; keeps the multiplier from one group to the next.
 
     Attributes
     ----------
     complete : bool
         Whether every group so far was proven to be the best: no selection was stopped
-        by the time limit, or given up because it had too many states.
+        by the time limit or because it had too many states.
     """
 
     def __init__(self, options: Options) -> None:
@@ -80,7 +81,7 @@ class Exact:
         self._share = 0.5
 
     def __call__(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """Select the feasible group of least `F`; nothing here is random."""
+        """Select the feasible group of least `F`; deterministic."""
         found = select(pool, share=self._share, stop=self._stop)
         self._share = found.share
         self.complete &= found.complete
@@ -95,22 +96,22 @@ def select(
 ) -> Selection:
     """Select the feasible group of least `F`; ties: larger, then the lower ids.
 
-    Exactly the group of `exact_dp`. Sizes are taken up in order of their bounds on `F`.
-    A size gets its best multiplier first, and then searches with a rising target for
-    its sum of answers; every bound and every group found in between decides other sizes
-    and requests. In the worst case, where very many groups have almost the same value
-    and use almost the whole budget, time is that of a dynamic program over the free
-    requests; otherwise it is that of some sorts.
+    Returns the same group as `exact_dp`. Sizes are processed in order of their bounds
+    on `F`. For each size the best multiplier is computed first, and then groups are
+    searched with a rising target for the sum of answers; each bound and each group
+    found excludes other sizes and fixes requests. In the worst case, when very many
+    groups have almost the same value and use almost the whole budget, it takes the time
+    of a dynamic program over the free requests; otherwise that of a few sorts.
 
     Parameters
     ----------
     pool : Pool
         Not empty.
     share : float
-        Where to start the search for a multiplier; any value gives the same group.
+        Initial multiplier `a / D`; any value gives the same group.
     stop : callable
-        Asked now and then; when true, the best group so far is given back with the
-        bound on `F` that was proven until then.
+        Called from time to time; if true, the best group so far is returned with the
+        bound on `F` proven so far.
     """
     search = _Search(pool, share)
     complete = search.run(stop)
@@ -131,18 +132,18 @@ def select(
 
 
 class _Search:
-    """The state of one selection.
+    """State of one selection.
 
     Attributes
     ----------
     best, best_sum
         Positions and sum of `o` of the best group so far.
     sizes, least : int64 arrays
-        Sizes that may still give a better one, and bounds on their sums of `o`.
+        Sizes that may still give a better group, and bounds on their sums of `o`.
     core : Core
-        What the best group looks like, unless it is `best`.
+        Contains the best group, unless that is `best`.
     multiplier : int
-        The last one that bounds were taken at, below `scale`.
+        Multiplier of the last bounds, below `scale`.
     """
 
     def __init__(self, pool: Pool, share: float) -> None:
@@ -155,16 +156,16 @@ class _Search:
         self.best = np.zeros(1, dtype=np.int64)  # each request fits alone
         self.best_sum = int(pool.decode[0])
         self._own: dict[int, int] = {}  # size: its best multiplier
-        self._step: dict[int, int] = {}  # size: how far above its bound to search next
+        self._step: dict[int, int] = {}  # size: next target minus its bound
         self._look(int(share * self.scale))
 
     def run(self, stop: Callable[[], bool]) -> bool:
-        """Search until nothing better can be left; False if stopped before."""
+        """Search until no better group can exist; False if stopped before."""
         try:
             while len(self.sizes):
                 if stop():
                     return False
-                # Rounding here changes only which size comes first.
+                # Rounding here affects only the order of the sizes.
                 i = int(np.argmin(self.least / self.sizes**2))
                 size = int(self.sizes[i])
                 if size in self._own:
@@ -197,7 +198,7 @@ class _Search:
                 self.core = shrunk.undominated(largest)
 
     def _tighten(self, i: int, size: int) -> None:
-        """Find the best multiplier of a size and use it for all."""
+        """Compute the best multiplier of a size and raise the bounds of all sizes."""
         multiplier = best_multiplier(self.core, size, self.scale)
         if multiplier is None:
             self._close(i)
@@ -206,7 +207,7 @@ class _Search:
         self._look(multiplier)
 
     def _search(self, i: int, size: int, stop: Callable[[], bool]) -> None:
-        """Look for a group of a size with a sum of `o` a little above its bound."""
+        """Search for a group of a size with a sum of `o` slightly above its bound."""
         step = self._step.get(size, 1)
         self._step[size] = 2 * step + 1
         target = min(int(self._targets()[i]), int(self.least[i]) + step)
@@ -222,7 +223,7 @@ class _Search:
         self._drop()
 
     def _close(self, i: int) -> None:
-        """Nothing more is to be had from a size."""
+        """Remove a size that cannot give a better group."""
         self.sizes, self.least = np.delete(self.sizes, i), np.delete(self.least, i)
 
     def _offer(self, group: Ints, proven: bool = False) -> None:
@@ -237,10 +238,10 @@ class _Search:
             self.best, self.best_sum = group, total
 
     def _targets(self) -> Ints:
-        """Largest sum of `o` with which each size would be better than the best group.
+        """Largest sum of `o` with which a group of each size would be preferred.
 
-        A size that is larger, or the same, may tie: it wins by size or by ids. An
-        answer is shorter than its peak, so no sum exceeds the budget.
+        A size at least that of the best group may tie with it and win by size or ids.
+        An answer is shorter than its peak, so no sum exceeds the budget.
         """
         k, total = len(self.best), self.best_sum
         wide = total * int(self.sizes[-1]) ** 2 < 2**62
@@ -250,7 +251,7 @@ class _Search:
         return most
 
     def _drop(self) -> None:
-        """Forget the sizes whose bound is above what would be better."""
+        """Remove the sizes whose bound exceeds their target."""
         if len(self.sizes):
             alive = self.least <= self._targets()
             self.sizes, self.least = self.sizes[alive], self.least[alive]
@@ -301,10 +302,10 @@ def _fill(
     total: int,
     chosen: Ints,
 ) -> int:
-    """Take requests in order while they fit; return how many give the least `F`.
+    """Take the requests that fit, in order; return the number that gives the least `F`.
 
-    `size` and `total` are the number and the sum of `o` of what is taken already;
-    `chosen` is filled with indices (modified in place).
+    `size` and `total` are the number and the sum of `o` of the fixed requests; `chosen`
+    is filled with indices (modified in place).
     """
     best = found = 0
     best_f = total / (size * size) if size > 0 else np.inf

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MAX_TABLE_BYTES = 2**31
-"""Largest table of decisions; above it the method refuses."""
+"""Largest table of decisions; a larger one raises TooLargeError."""
 
 DP_UP_TO = 100
 """Requests up to which it is meant to be used."""
@@ -34,12 +34,11 @@ def exact_dp(pool: Pool, rng: np.random.Generator) -> Ints:
 
     `best[k, m]` is the least sum of `o` over `k` requests whose peaks sum up to at most
     `m`. Requests are added from the highest id to the lowest, and a request is taken
-    where taking it is no worse; reading the decisions from the lowest id upwards then
-    gives, among the groups of one size and sum, the one that comes first in
-    lexicographic order of its ids.
+    if that is no worse; reading the decisions from the lowest id upwards then gives,
+    among the groups of one size and sum, the lexicographically first one by ids.
 
     Time is `O(m k M)` for the largest feasible size `k`, memory one bit for each of
-    these states. Nothing is random here; `rng` is what every selector takes.
+    these states. Deterministic: `rng` is part of every selector's signature.
 
     Raises
     ------

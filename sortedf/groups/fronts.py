@@ -1,22 +1,23 @@
-"""Exact choice among few requests: Pareto fronts of (sum of answers, memory).
+"""Exact selection from few requests: Pareto fronts of (sum of answers, memory).
 
 Requests are added from the highest id to the lowest. A layer holds, for each number of
-requests taken from those already added, the pairs (sum of `o`, sum of peaks) that no
-other pair of that number beats in both. A pair is dropped where the bounds of
-`sortedf.groups.core` prove that it cannot end within the target and the budget. For a
+requests taken from those already added, the Pareto-optimal pairs (sum of `o`, sum of
+peaks). A pair is dropped if the bounds of `sortedf.groups.core` prove that no group
+with it stays within the target and the budget. For a
 multiplier with costs `c`, let `B` be the `q` cheapest requests and `theta` the largest
 cost among them. A group of `q` requests costs
 
-    sum over B of c  +  sum over what it holds outside B of (c_i - theta)
-                     +  sum over what it misses of B of (theta - c_i),
+    sum over B of c  +  sum over its members outside B of (c_i - theta)
+                     +  sum over the rest of B of (theta - c_i),
+three sums of which the last two never decrease as requests are added: a pair is dropped
 
-three sums of which the last two only grow: a pair whose part of them exceeds what the
-target and the budget allow is dead.
+when they exceed the difference allowed by the target and the budget.
+Read from the lowest id upwards, the layers show for each request in turn whether a
 
-Read from the lowest id upwards, the layers tell in turn whether a group within the same
-sum and memory can hold each request: the group that comes first in lexicographic order.
-Layers are kept for `SEGMENT` requests at a time and made again when they are read, so
-memory stays small where the requests are many.
+group with the same sum and memory can contain it; this gives the lexicographically
+first group.
+Layers are kept for `SEGMENT` requests at a time and recomputed when they are read, so
+memory stays small with many requests.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ SEGMENT = 64
 """Requests whose layers are kept at the same time."""
 
 FIRST_STATES = 2**12
-"""States that there is room for at first; the room doubles as often as needed."""
+"""States allocated at first; the arrays double in size when they are full."""
 
 MAX_STATES = 2**25
-"""States of one segment beyond which the search is given up: 512 MiB."""
+"""States of one segment above which the search stops: 512 MiB."""
 
 
 class StoppedError(Exception):
-    """The search ran out of time or memory."""
+    """The search reached its limit of time or memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,7 @@ class FrontRow:
     theta : int
         Cost of the last request among the cheapest.
     slack : int64 array, shape (m + 1,)
-        What a pair may come to once the requests `j, ..., m - 1` are added.
+        Limit on a pair's value after the requests `j, ..., m - 1` have been added.
     """
 
     answer: int
@@ -111,7 +112,7 @@ class Layers:
 
     @classmethod
     def empty(cls, size: int) -> Layers:
-        """Layer before anything is added: nothing taken."""
+        """Layer before any request is added: the empty group."""
         start = np.ones((1, size + 2), dtype=np.int64)
         start[0, 0] = 0
         return cls(start, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
@@ -134,15 +135,15 @@ def best_choice(
     rows: list[FrontRow],
     stop: Callable[[], bool],
 ) -> Ints | None:
-    """Choose `size` of the requests, given by ascending id, as the rows demand.
+    """Choose `size` of the requests, given by ascending id, subject to the rows.
 
-    Least sum of `o`, then the lexicographically first; None if there is no choice. The
-    rows must imply that a full choice keeps the target and the room.
+    Least sum of `o`, then the lexicographically first; None if there is none. The
+    rows must imply that a complete group satisfies the target and `room`.
 
     Raises
     ------
     StoppedError
-        If `stop()` turns true or the states are too many.
+        If `stop()` returns true or there are more than `MAX_STATES` states.
     """
     ends = list(range(len(decode), 0, -SEGMENT))
     bases = []
@@ -157,7 +158,7 @@ def best_choice(
     left = np.array([size, layers.decode[full], room], dtype=np.int64)
     while ends:
         end, base = ends.pop(), bases.pop()
-        if end > SEGMENT:  # the last segment is still there
+        if end > SEGMENT:  # the layers of the last segment are still in memory
             layers = _extended(base, decode, peak, end, rows, stop)
         _read(decode, peak, end, layers.start, layers.decode, layers.peak, left, taken)
     return np.flatnonzero(taken)
@@ -205,7 +206,7 @@ def _extend(
     sum_decode: Ints,
     sum_peak: Ints,
 ) -> int:
-    """Append a layer for each request, the last one first, while there is room.
+    """Append a layer for each request, the last one first, while the arrays suffice.
 
     Fills `start` and both sums (modified in place) from layer `done` on; returns the
     last layer that is complete.
@@ -267,10 +268,10 @@ def _read(
     left: Ints,
     taken: NDArray[np.bool_],
 ) -> None:
-    """Take each request of a segment that the rest can still follow, lowest id first.
+    """Take each request of a segment that a complete group can contain, by rising id.
 
-    `left` is what is left of the number, of the sum of `o`, and of the room; it and
-    `taken` are modified in place.
+    `left` is the remaining number of requests, sum of `o`, and tokens; it and `taken`
+    are modified in place.
     """
     num = len(start) - 1
     for i in range(end - num, end):
@@ -278,7 +279,7 @@ def _read(
         if count < 0:
             return
         layer = end - 1 - i
-        # The last state within the sum has the least memory of those.
+        # Of the states within the sum, the last one has the least memory.
         low, high = start[layer, count], start[layer, count + 1]
         first = low
         while low < high:

@@ -25,12 +25,12 @@ LOCAL_SWAP_UP_TO = 2000
 
 
 def local_swap(pool: Pool, rng: np.random.Generator) -> Ints:
-    """Select a group that no single swap, insertion or drop makes better.
+    """Select a group that no single swap, insertion or drop improves.
 
-    Starts are greedy: by answer length, by peak, by their product, and the group of
-    `quantile_greedy`, which alone uses `rng`. Each is improved on its own and the best
-    result is kept. Better means smaller `F`, then larger, then less memory; the last
-    makes room for a later insertion. A pass costs `O(k (m - k))`.
+    Starts are greedy groups by answer length, by peak and by their product, and the
+    group of `quantile_greedy`, the only one that uses `rng`. Each is improved and the
+    best result is returned. Better means smaller `F`, then larger, then less memory,
+    which leaves memory for a later insertion. A pass costs `O(k (m - k))`.
     """
     orders = [
         np.arange(len(pool.ids)),  # a pool is sorted by answer length
@@ -52,9 +52,9 @@ def local_swap(pool: Pool, rng: np.random.Generator) -> Ints:
 def _best_partner(
     j: int, members: Ints, size: int, room: int, decode: Ints, peak: Ints
 ) -> int:
-    """Position in `members` of whom `j` should replace, or -1.
+    """Position in `members` of the request that `j` should replace, or -1.
 
-    Most tokens saved, then most memory freed, then the lower position in the pool.
+    Preferred: most tokens saved, then most memory freed, then lower pool position.
     """
     partner = -1
     for k in range(size):
@@ -77,9 +77,9 @@ def _best_partner(
 
 @kernel
 def _improve(decode: Ints, peak: Ints, budget: int, inside: NDArray[np.bool_]) -> None:
-    """Move to better groups until there is none next to it (modifies `inside`).
+    """Move to better neighbours until there is none (`inside` is modified in place).
 
-    Every move lowers (F, -size, memory) lexicographically, so it ends.
+    Every move lowers (F, -size, memory) lexicographically, so it terminates.
     """
     members = np.empty(len(decode), dtype=np.int64)
     size = total = memory = 0

@@ -1,4 +1,4 @@
-"""What a group selector sees: the requests that are not in a group yet."""
+"""Input of a group selector: the requests that are not in a group yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pool:
     prefill, decode, peak : int64 arrays, shape (m,)
         `s`, `o`, and `s + o` in whole blocks, in tokens.
     kv_budget : int
-        What a group may hold, in tokens: whole blocks.
+        Budget of a group's peaks, in tokens: whole blocks.
     block_size : int
         Tokens per block.
     """
@@ -52,7 +52,7 @@ class Pool:
         )
 
     def without(self, positions: NDArray[np.int64]) -> Pool:
-        """Pool that is left when a group is taken out."""
+        """Pool without the requests of a group."""
         keep = np.ones(len(self.ids), dtype=bool)
         keep[positions] = False
         return replace(
@@ -68,7 +68,7 @@ def f_metric(decode_sum: int, size: int) -> float:
     """`F(X) = sum of o / |X|^2`, the value of a group; smaller is better.
 
     A quotient of integers below 2**53 is rounded correctly, so equal values of F are
-    equal floats, and different ones compare rightly for groups below 9,000 requests.
+    equal floats, and different ones compare correctly for groups below 9,000 requests.
     """
     return decode_sum / (size * size)
 
@@ -86,4 +86,4 @@ def largest_size(pool: Pool) -> int:
 
 
 Selector: TypeAlias = Callable[[Pool, np.random.Generator], NDArray[np.int64]]
-"""Picks a group: positions in the pool, ascending; at least one."""
+"""Selects a group: positions in the pool, ascending; at least one."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SAMPLE_SIZE = 512
-"""Requests that the quantiles are estimated from."""
+"""Size of the sample from which the quantiles are estimated."""
 
 CUTS = np.linspace(0.05, 1.0, 20)
 """Quantiles of the peak above which a request counts as an outlier; each is tried."""
@@ -28,10 +28,10 @@ def quantile_greedy(pool: Pool, rng: np.random.Generator) -> Ints:
 
     For each of the `CUTS`, requests with a peak above that quantile of a sample are
     left out, and the others are taken by answer length, shortest first, until the
-    memory is full. The prefix of least `F` ends the group, so long answers are cut as
-    well. The best over all cuts wins; `rng` draws the sample. As a pool is sorted by
-    answer length, a scan is over when the memory is full: at worst `O(m)`, and far
-    less in a large pool.
+    memory is full. The group is the prefix of least `F`, so long answers are cut as
+    well. The best group over all cuts is returned; `rng` draws the sample. As a pool is
+    sorted by answer length, a scan ends when the memory is full: at worst `O(m)`, and
+    far less in a large pool.
     """
     m = len(pool.ids)
     sample = pool.peak
@@ -77,7 +77,7 @@ def _best_scan(
     """Fill `positions` with the scan of least F over all caps; return its size.
 
     `caps` ascend. Ties: larger, then the lower cap. The scans share `positions`, so the
-    best one is done again at the end.
+    best one is repeated at the end.
     """
     best_cap = caps[0]
     best_size = 0

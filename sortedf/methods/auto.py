@@ -1,4 +1,4 @@
-"""The default method: the best schedule that can be found in the time there is."""
+"""The default method: best list, then a search, then the bound's own schedule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def auto(instance: Instance, options: Options) -> Outcome:
-    """Search; with a given backfill window, take the best list placed with it.
+    """Search; with a given backfill window, return the best list placed with it.
 
-    A better schedule that the bound has seen is not thrown away; the bound minimises
-    TEL alone, so that better is what the objective says, its cap on latency first.
+    If the computation of the bound found a better schedule, that is returned. Bounds
+    minimise TEL alone, so the two are compared by the objective and its latency cap.
     """
     if options.backfill is not None:
         return best_list(instance, options)
@@ -38,7 +38,7 @@ def auto(instance: Instance, options: Options) -> Outcome:
 METHODS.register("auto")(
     Method(
         auto,
-        about="the best that is found: best-list, then improve",
+        about="best-list, then improve",
         guarantee="that of svf, if window 0 is tried",
         cost="seconds; anytime with a limit",
         any_objective=True,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @register_rule(
     "fcfs",
-    about="first come, first served: what serving engines do",
+    about="first come, first served: the default of serving engines",
     guarantee="none (unbounded)",
     cost="O(n log n)",
 )

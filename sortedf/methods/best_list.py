@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from sortedf.options import Options
 
 PORTFOLIO = ("svf", "mc-sf", "total-size", "fcfs", "sorted-f")
-"""Rules in the order of their promise and speed: a time limit cuts off the end."""
+"""Rules in the order in which they are tried until the time limit, best first."""
 
 GROUPS_UP_TO = 5000
 """Requests up to which `sorted-f` is quick; above, `quantile-greedy` replaces it."""
 
 WINDOWS = (20, 5, 0)
-"""Backfill windows that are tried if none is given."""
+"""Backfill windows tried if none is given."""
 
 
 def best_list(instance: Instance, options: Options) -> Outcome:
-    """Place every rule of the portfolio with every window, and keep the best.
+    """Place every rule of the portfolio with every window, and return the best.
 
-    Ties go to the earlier. At least one schedule is made whatever the time limit, and
-    the search ends early when nothing can be better: every request starts on arrival.
-    After Ctrl-C it is the best one so far.
+    Ties go to the earlier. At least one list is placed whatever the time limit, and the
+    search ends early if every request starts on arrival, which is optimal. After Ctrl-C
+    the result is the best schedule so far.
     """
     search = _Lists(options.objective or Objective())
     try:
@@ -44,13 +44,13 @@ def best_list(instance: Instance, options: Options) -> Outcome:
 
 @dataclass(slots=True, eq=False)
 class _Lists:
-    """The best schedule of the lists that have been placed."""
+    """Best schedule of the lists placed so far."""
 
     objective: Objective
     best: Outcome | None = None
 
     def run(self, instance: Instance, options: Options) -> bool:
-        """Place list after list; return whether the time was enough for all."""
+        """Place the lists in turn; return whether the time limit allowed all."""
         windows = WINDOWS if options.backfill is None else (options.backfill,)
         least = exact_sum(instance.decode)
         for name in portfolio(instance, makespan=self.objective.makespan):
@@ -64,7 +64,7 @@ class _Lists:
         return True
 
     def _offer(self, found: Outcome) -> Outcome:
-        """Keep an outcome if it is better than the best, and return the best."""
+        """Keep an outcome if it is better than the best so far; return the best."""
         rating = self.objective.rating
         if self.best is None or rating(found.schedule) < rating(self.best.schedule):
             self.best = found
@@ -72,7 +72,7 @@ class _Lists:
 
 
 def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:
-    """Names of the rules that suit an instance's size, and the objective."""
+    """Names of the rules for an instance's size and the objective."""
     few = instance.num_requests <= GROUPS_UP_TO
     names = PORTFOLIO if few else (*PORTFOLIO[:-1], "quantile-greedy")
     return ("lpt", *names) if makespan else names

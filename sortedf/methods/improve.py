@@ -1,4 +1,4 @@
-"""`improve`: search from a schedule on, and how long it searches."""
+"""`improve`: local search from an initial schedule, and its stop rule."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from sortedf.schedule import Schedule
 
 EFFORT = 40_000
-"""Requests times widest beam that are worth searching if nobody sets a limit."""
+"""Largest product of requests and beam width searched without a limit."""
 
 LIST_SHARE = 0.25
-"""Share of the time limit after which no more lists are tried."""
+"""Share of the time limit in which lists are placed."""
 
 MAX_STEPS = 2 * 10**7
-"""Steps above which nothing is searched: the prices that guide it, one for each step,
-would take seconds, and then gigabytes.
+"""Horizon in steps above which there is no search: computing its prices, one for each
+step, would take seconds and gigabytes.
 """
 
 QUICK_ROUNDS = 4
-"""Rounds at most if nobody sets a limit."""
+"""Rounds at most without a limit."""
 
 
 def improve_outcome(instance: Instance, start: Outcome, options: Options) -> Outcome:
-    """Search for a schedule better than one that is there.
+    """Search for a schedule better than a given one.
 
     Returns
     -------
     Outcome
-        The start itself if nothing better is found.
+        The given one if no better schedule is found.
     """
     found = improve(
         instance,
@@ -60,7 +60,7 @@ def improve_outcome(instance: Instance, start: Outcome, options: Options) -> Out
 
 
 def stop_of(instance: Instance, options: Options) -> Stop:
-    """Combine the caller's rules; a few rounds if there are none."""
+    """Combine the caller's stop rules; a few rounds if there are none."""
     rules = [] if options.stop is None else [options.stop]
     if options.time_limit_s is not None:
         rules.append(TimeLimit(options.seconds_left()))
@@ -74,7 +74,7 @@ def stop_of(instance: Instance, options: Options) -> Stop:
 def search(instance: Instance, options: Options) -> Outcome:
     """Search from the given start, or from the best list.
 
-    Over more than `MAX_STEPS` steps, idle ones included, that start is the answer.
+    If the horizon exceeds `MAX_STEPS` steps, that start is returned.
     """
     if options.start is not None:
         start = Outcome(_checked(instance, options.start), "start", None)
@@ -88,7 +88,7 @@ def search(instance: Instance, options: Options) -> Outcome:
 
 
 def _checked(instance: Instance, start: Schedule) -> Schedule:
-    """Return the start, if it is a schedule of the instance that keeps every rule."""
+    """Return the start; raise ValueError unless it is feasible for this instance."""
     if start.instance is not instance:
         raise ValueError("start is a schedule of another instance.")
     report = check(instance, start)
@@ -101,7 +101,7 @@ METHODS.register("improve")(
     Method(
         search,
         about="beam search by prices of memory, annealing",
-        guarantee="that of what it starts from",
+        guarantee="that of its initial schedule",
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,

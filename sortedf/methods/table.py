@@ -1,4 +1,4 @@
-"""The tables of methods, and how a list rule becomes a method."""
+"""Tables of methods and of list rules."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a method found.
+    """Result of a method.
 
     Attributes
     ----------
     schedule : Schedule
     found_by : str
-        Name of the list rule, or of the search, that the schedule comes from.
+        Name of the list rule or search that produced the schedule.
     backfill : int, optional
-        Window that it was placed with; None if it is no placement of a list.
+        Window of its placement; None if it is not a placed list.
     complete : bool
         False if the time limit, or Ctrl-C, ended the search early.
     lower_bound : int, optional
-        A bound that the method itself has proven, if it has.
+        Lower bound proven by the method itself, if any.
     interrupted : bool
         Whether Ctrl-C ended the search.
     """
@@ -54,26 +54,26 @@ Solver: TypeAlias = Callable[[Instance, Options], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method with what people want to know before they choose it.
+    """A method with its description.
 
     Attributes
     ----------
     solve : Solver
     about : str
-        What it does, in a few words.
+        Short description.
     guarantee : str
         Proven ratio to the optimum, with its condition, or "none".
     cost : str
         Time as a function of the size.
     max_requests : int, optional
-        Size up to which it is meant to be used; a comparison of all methods leaves it
-        out above, and asking for it by name runs it anyway.
+        Size up to which it is practical; a comparison of all methods leaves it out
+        above that size, but it can still be chosen by name.
     any_objective : bool
-        Whether it minimises what `Options.objective` says, and not TEL alone.
+        Whether it minimises `Options.objective`, and not only TEL.
     searches : bool
-        Whether it goes by `start`, `stop` and `jobs` of the options.
+        Whether it uses `start`, `stop` and `jobs` of the options.
     same_as : str, optional
-        Another name of the same method: a comparison of all methods has one of them.
+        Another name of the same method; a comparison of all methods runs only one.
     """
 
     solve: Solver
@@ -104,7 +104,7 @@ def register_rule(
     cost: str,
     max_requests: int | None = None,
 ) -> Callable[[Rule], Rule]:
-    """Return a decorator that enters a list rule into both tables."""
+    """Return a decorator that registers a list rule in both tables."""
 
     def add(rule: Rule) -> Rule:
         def solve(instance: Instance, options: Options) -> Outcome:

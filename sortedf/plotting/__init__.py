@@ -1,4 +1,4 @@
-"""Pictures of schedules, with matplotlib (the extra `plot`).
+"""Plots of schedules, with matplotlib (the extra `plot`).
 
 Importing this package loads no matplotlib; drawing does.
 """

@@ -1,4 +1,4 @@
-"""The one door to matplotlib, and what all figures share."""
+"""Import of matplotlib, and settings common to all figures."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SIZE = (10.0, 6.0)
 """Width and height of every figure, in inches."""
 
 NEUTRAL = "0.35"
-"""Grey of what is no data: budgets, bounds, explanations."""
+"""Grey of reference lines and annotations, such as budgets and bounds."""
 
 
 def matplotlib() -> ModuleType:
-    """Load matplotlib without pyplot, which would keep every figure alive.
+    """Load matplotlib without pyplot, which would keep every figure in memory.
 
     Raises
     ------
@@ -46,10 +46,10 @@ def new_figure(title: str | None) -> Figure:
 
 
 def settle(figure: Figure) -> None:
-    """Lay out a finished figure, once.
+    """Lay out a finished figure once and fix the result.
 
-    The layout engine starts from where it ended, so with each further drawing the
-    axes would move by a hair, and the file's bytes would change.
+    The layout engine starts from its previous result, so each further drawing would
+    move the axes slightly and change the bytes of the file.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -58,7 +58,7 @@ def settle(figure: Figure) -> None:
 
 
 def tidy(axes: Axes) -> None:
-    """Light grid behind the data, no box around it."""
+    """Draw a light grid behind the data and remove the upper and right spines."""
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -67,7 +67,7 @@ def tidy(axes: Axes) -> None:
 def count_axis(axis: Axis, largest: int, room: int = 70) -> None:
     """Label an axis with whole numbers such as 12,000.
 
-    `room` is how many characters fit beside each other along the axis.
+    `room` is the number of characters that fit along the axis.
     """
     ticker = matplotlib().ticker
     num_ticks = min(8, max(2, room // len(f"{largest:,}")))

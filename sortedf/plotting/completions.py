@@ -1,4 +1,4 @@
-"""Several schedules: how many requests are done by when."""
+"""Plot of several schedules: completed requests over time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from sortedf.schedule import Schedule
 
     Row = tuple[str, float, Line2D]
-    """One line of the legend: name, mean latency, how it is drawn."""
+    """One row of the legend: name, mean latency, curve."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Okabe and Ito's palette without yellow, for all kinds of colour vision."""
 
 LINE_STYLES = ("-", "--", "-.", ":")
-"""Four, against seven colours: 28 methods before a pair comes again."""
+"""Four styles and seven colours: pairs repeat only after 28 methods."""
 
 
 def plot_completions(
@@ -37,8 +37,8 @@ def plot_completions(
 ) -> Figure:
     """Draw the completed requests of several methods over time.
 
-    The legend tells each method's mean latency. In a backlog that is a point in time
-    as well: there each mean has a mark on the axis, and the bound is a vertical line.
+    The legend lists each method's mean latency. For a backlog, a latency is also a
+    point in time: each mean is marked on the axis, and the bound is a vertical line.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def plot_completions(
 def completion_curve(
     schedule: Schedule,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count completed requests: steps, and how many are done by then.
+    """Steps, and the number of requests completed by each.
 
     The first point is the first arrival, with none completed.
     """
@@ -101,7 +101,7 @@ def _refuse_empty(schedules: Mapping[str, Schedule]) -> None:
 
 
 def _draw_curve(axes: Axes, schedule: Schedule, rank: int) -> Line2D:
-    # Neighbours in rank lie close together, so they differ in colour and in style.
+    # Curves of adjacent ranks are close, so they differ in colour and in style.
     (curve,) = axes.plot(
         *thin(*completion_curve(schedule)),
         drawstyle="steps-post",
@@ -118,7 +118,7 @@ def _mark_means(axes: Axes, rows: list[Row]) -> None:
 
 
 def _draw_bound(axes: Axes, bound: float, is_backlog: bool) -> Line2D:
-    """Draw the bound where it is a point in time; else only its place in the legend."""
+    """Draw the bound for a backlog; otherwise add only its row of the legend."""
     if is_backlog:
         return axes.axvline(bound, color=NEUTRAL, linewidth=1, linestyle=(0, (1, 2)))
     (nothing,) = axes.plot([], [], linestyle="none")

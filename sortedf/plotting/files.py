@@ -1,4 +1,4 @@
-"""Writing a figure: whole or not at all, and the same bytes for the same figure."""
+"""Atomic and reproducible writing of figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DPI = 150
 
-# Without these entries a file tells neither its date nor the version that wrote it.
+# None removes dates and versions, so that the same figure gives the same bytes.
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -24,12 +24,12 @@ METADATA: dict[str, dict[str, None]] = {
 
 
 def plot_format(path: str | PathLike[str]) -> str:
-    """Format that a file name's suffix asks for: "png", "svg" or "pdf".
+    """Format given by a file name's suffix: "png", "svg" or "pdf".
 
     Raises
     ------
     ValueError
-        If it asks for another one or has no suffix.
+        If there is no suffix or another one.
     """
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in METADATA:
@@ -47,10 +47,10 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     ValueError
         If the suffix is another one.
     sortedf.OutputError
-        If the file cannot be written; what was there before stays.
+        If the file cannot be written; an existing file stays unchanged.
     """
     form = plot_format(path)
-    # SVG names its parts by random numbers unless they are seeded.
+    # Without a salt, the ids of SVG elements are random.
     options = {"svg.hashsalt": "sortedf"}
     with matplotlib().rc_context(options), atomic_path(path) as unfinished:
         figure.savefig(unfinished, format=form, dpi=DPI, metadata=METADATA[form])

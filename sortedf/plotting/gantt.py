@@ -1,4 +1,4 @@
-"""One schedule: who runs when, and how full the KV cache is."""
+"""Plot of one schedule: a Gantt chart above the KV usage."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 LABELLED = 30
-"""Up to this many bars carry a label each."""
+"""Number of requests up to which every bar has a label."""
 
 WAITING_SHOWN = 200
-"""Up to this many requests show how long they waited."""
+"""Number of requests up to which waiting times are drawn."""
 
 RASTERISED = 5000
-"""Beyond this many bars, vector formats hold them as pixels."""
+"""Number of bars above which vector formats store them as pixels."""
 
 
 def plot_schedule(schedule: Schedule, *, title: str | None = None) -> Figure:
@@ -34,8 +34,8 @@ def plot_schedule(schedule: Schedule, *, title: str | None = None) -> Figure:
 
     Each request is a bar from its start to its completion, in the order of starts and
     then completions, coloured by its prefill length. With few requests each bar is
-    labelled "id: prefill+decode"; where requests arrive over time, a pale line leads
-    from arrival to start.
+    labelled "id: prefill+decode"; if requests arrive over time, a pale line runs from
+    arrival to start.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _draw_bars(axes: Axes, schedule: Schedule, order: Ints) -> None:
 def _corners(left: Ints, right: Ints) -> NDArray[np.float64]:
     """Corners of the bars, one row each; shape (n, 4, 2).
 
-    Rows thinner than a pixel would fade, so bars then reach into their neighbours'.
+    Rows thinner than a pixel would fade, so bars then overlap adjacent rows.
     """
     row = np.arange(len(left))
     half = max(0.4, len(left) / 500)
@@ -113,7 +113,7 @@ def _draw_waiting(axes: Axes, schedule: Schedule, order: Ints) -> None:
     axes.hlines(
         row, arrival, start, color="0.8", linewidth=1, zorder=0.9, label="waiting"
     )
-    # Above the bars: inside there is no corner that is free for certain.
+    # Above the axes: every corner inside can be covered by bars.
     axes.legend(
         loc="lower right",
         bbox_to_anchor=(1, 1),
@@ -142,7 +142,7 @@ def _set_limits(axes: Axes, schedule: Schedule) -> None:
     span = schedule.makespan - first
     margin = 0.16 if n <= LABELLED else 0.01  # room for the last bar's label
     axes.set_xlim(first - 0.01 * span, schedule.makespan + margin * span)
-    spare = max(0.0, (8 - n) / 2)  # a lone bar should still look like a bar
+    spare = max(0.0, (8 - n) / 2)  # keeps few bars from filling the axes
     axes.set_ylim(n - 0.5 + spare, -0.5 - spare)
     axes.set_ylabel("requests, by start")
     if n <= LABELLED:
@@ -153,7 +153,7 @@ def _set_limits(axes: Axes, schedule: Schedule) -> None:
 
 
 def _colour_map() -> Colormap:
-    """Viridis, long prompts dark, without the yellow that is lost on white."""
+    """Viridis reversed, without its yellow end, which is hard to see on white."""
     mpl = matplotlib()
     colours = mpl.colormaps["viridis_r"](np.linspace(0.15, 1, 256))
     dark_on_white: Colormap = mpl.colors.ListedColormap(colours)
@@ -163,7 +163,7 @@ def _colour_map() -> Colormap:
 def _round_numbers(shortest: int, longest: int) -> list[int]:
     """Ticks that enclose the lengths: 1, 2, 5, 10, ..., or powers of ten if too many.
 
-    At least two, so that equal lengths have a scale as well.
+    At least two, so that equal lengths also have a scale.
     """
     grid = [m * 10**k for k in range(11) for m in (1, 2, 5)]
     low = int(np.searchsorted(grid, shortest, side="right")) - 1

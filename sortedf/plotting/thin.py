@@ -1,4 +1,4 @@
-"""Fewer points for the same picture."""
+"""Reduction of long curves to the points that are visible."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     Numbers = NDArray[Any]
 
 COLUMNS = 2000
-"""Into how many columns a long curve is cut: more than its axis has pixels."""
+"""Columns into which a long curve is divided: more than its axis has pixels."""
 
 
 def thin(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """Drop the points of a curve that nobody could see.
+    """Drop the points of a curve that are not visible.
 
-    Of each column the first, last, lowest and highest point stay, which is all that a
-    line through them shows (Jugel et al., M4, VLDB 2014). Without this, a filled curve
-    of many thousand points can overflow the renderer.
+    The first, last, lowest and highest point of each column are kept, which give the
+    same line (Jugel et al., M4, VLDB 2014). Without this, a filled curve of many
+    thousand points can overflow the renderer.
 
     Parameters
     ----------
@@ -34,6 +34,6 @@ def thin(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     column = np.minimum(share * COLUMNS, COLUMNS - 1).astype(np.int64)
     first = np.flatnonzero(np.diff(column, prepend=-1))
     last = np.append(first[1:], len(x)) - 1
-    by_height = np.lexsort((y, column))  # columns stay where they are
+    by_height = np.lexsort((y, column))  # by y within each column
     keep = np.unique(np.concatenate([first, last, by_height[first], by_height[last]]))
     return x[keep], y[keep]

@@ -16,7 +16,7 @@ COLOUR = "#3b6ea5"
 
 
 def draw_usage(axes: Axes, schedule: Schedule) -> None:
-    """Draw tokens held against the budget, over steps."""
+    """Draw the KV used and the budget over steps."""
     budget = schedule.instance.kv_budget
     step, used = thin(*schedule.kv_usage())
     axes.fill_between(step, used, color=COLOUR, alpha=0.25, linewidth=0)

@@ -1,4 +1,4 @@
-"""How long a step takes, in seconds: the model, its files and its presets."""
+"""Duration of a step in seconds: the model, its files and its presets."""
 
 from sortedf.step_time.files import (
     StepTimeError,

@@ -1,4 +1,4 @@
-"""Step times as people name them: seconds, a preset, or a file."""
+"""Step times given as seconds, a preset, or a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StepTimeError(SortedfError, ValueError):
 
 
 def step_time_of(text: str) -> StepTime:
-    """Return the step time that a text names.
+    """Parse a step time.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def step_time_of(text: str) -> StepTime:
 
 
 def read_step_time(path: str | PathLike[str]) -> StepTime:
-    """Read a step-time file; entries that are not the model's are ignored."""
+    """Read a step-time file; other entries than the model's are ignored."""
     content = read_json(path, StepTimeError)
     if not isinstance(content, dict) or "constant_s" not in content:
         raise StepTimeError(
@@ -69,7 +69,7 @@ def read_step_time(path: str | PathLike[str]) -> StepTime:
 def write_step_time(
     step_time: StepTime, path: str | PathLike[str], **extra: Any
 ) -> None:
-    """Write a step-time file, whole or not at all; `extra` is for people to read."""
+    """Write a step-time file atomically; `extra` entries are ignored on reading."""
     content = {**asdict(step_time), **extra}
     with atomic_path(path) as unfinished:
         unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How long a step takes, in seconds, as a function of what is done in it."""
+"""Duration of a step in seconds, as a function of its tokens."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class StepTime:
                     "more."
                 )
         if not self.constant_s > 0:
-            raise ValueError("constant_s = 0 but an empty step takes some time too.")
+            raise ValueError("constant_s = 0 but must be above 0.")
 
     @property
     def is_constant(self) -> bool:
-        """Whether every step takes equally long, whatever is done in it."""
+        """Whether every step takes the same time."""
         return not (self.prefill_token_s or self.running_s or self.kv_token_s)
 
     def seconds(self, prefill_tokens: int, decoding: int, kv_tokens: int) -> float:
@@ -52,11 +52,11 @@ class StepTime:
         )
 
     def work(self, prefill_tokens: float, decode_tokens: float) -> float:
-        """Service that a request's own tokens are worth, in seconds.
+        """Service of a request's tokens, in seconds.
 
-        A step's constant is shared by all that run, so what a token costs alone is
-        the other terms. Every token is worth something: where one of the two terms is
-        0, its tokens count as the other's do, and where both are, each counts one step.
+        A step's constant is shared by all running requests, so only the terms per
+        token count. No token counts 0: if one of the two coefficients is 0, the other
+        is used for both, and if both are 0, each token counts `constant_s`.
         """
         least = self.prefill_token_s or self.running_s or self.constant_s
         prefill_token_s = self.prefill_token_s or self.running_s or least
@@ -65,4 +65,4 @@ class StepTime:
 
 
 UNIT_STEPS = StepTime()
-"""The papers' clock: every step takes 1."""
+"""The papers' step time: every step takes 1."""

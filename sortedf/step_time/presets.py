@@ -1,18 +1,18 @@
 """Step times of well-known models on well-known hardware, from rooflines.
 
-A step reads all weights once, reads the KV of all that run, and computes two operations
-per weight for each token that it processes. So, per step,
+A step reads all weights once, reads the KV of all running requests, and computes two
+operations per weight for each token that it processes. So, per step,
 
     constant       weights in bytes / memory bandwidth
     per prompt token and per decoding request
                    2 * parameters / compute rate
     per KV token   KV bytes per token / memory bandwidth
 
-What is not in it: the attention of long prompts (quadratic; for a model of 8e9 weights
-a tenth of the operations at about 6,000 tokens), communication between GPUs, kernel
-launches and scheduling. Reading and computing are added up though hardware overlaps
-them in part. Nothing here was measured: `sortedf calibrate` fits the same model to an
-engine's own log, and that is to be preferred wherever there is a log.
+Not included: the attention of long prompts (quadratic; for a model of 8e9 weights a
+tenth of the operations at about 6,000 tokens), communication between GPUs, kernel
+launches and scheduling. Reading and computing are added although hardware overlaps them
+in part. These values are not measured: `sortedf calibrate` fits the same model to an
+engine's own log, which is preferable if a log exists.
 
 Sources
 -------
@@ -20,9 +20,8 @@ Sources
 - Parameters, layers, KV heads and head size from the models' published configurations:
   Llama-2-7B (6.74e9; 32 layers, 32 heads of 128), Llama-3-8B (8.03e9; 32 layers, 8 KV
   heads of 128), Llama-3-70B (70.6e9; 80 layers, 8 KV heads of 128); two bytes a number.
-- Shares of the peaks that are reached, 80 % of the bandwidth and 50 % of the
-  operations: what well-tuned engines are commonly said to reach, rounded; a guess, not
-  a measurement.
+- Achieved shares of the peaks, 80 % of the bandwidth and 50 % of the operations:
+  rounded values commonly stated for well-tuned engines; a guess, not a measurement.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from dataclasses import dataclass
 from sortedf.step_time.model import StepTime
 
 BYTES = 2
-"""Of a weight or a KV entry in 16 bits."""
+"""Bytes of a weight or a KV entry in 16 bits."""
 
 BANDWIDTH_SHARE = 0.8
 COMPUTE_SHARE = 0.5
@@ -48,7 +47,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """What a step's duration depends on."""
+    """Sizes of a model that determine the duration of a step."""
 
     parameters: float
     layers: int

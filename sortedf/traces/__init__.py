@@ -1,4 +1,4 @@
-"""Traces: request lengths and arrival times from files of many kinds."""
+"""Traces: request lengths and arrival times from files of several formats."""
 
 from sortedf.traces.reading import read, read_trace
 from sortedf.traces.trace import Trace

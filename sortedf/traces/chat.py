@@ -1,7 +1,7 @@
 """Formats that hold texts instead of lengths: ShareGPT and the OpenAI batch format.
 
-Tokens are counted in the bare texts. What a chat template or a tokenizer adds around
-them (role markers, begin of sequence) is not counted.
+Tokens are counted in the bare texts, without the tokens that a chat template or a
+tokenizer adds (role markers, begin of sequence).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHAT_COLUMNS = {
     "ShareGPT": ("tokens of the prompt", "tokens of the answer"),
     "OpenAI batch": ("tokens of the prompt", "the answer's token limit"),
 }
-"""What the counts are called in messages, by format."""
+"""Names of the two counts in messages, by format."""
 
 
 def counts_of(
@@ -36,7 +36,8 @@ def counts_of(
     Raises
     ------
     TraceError
-        If the object lacks something; `where` says in which file and line.
+        If the object is not of the format; the message begins with `where`, its file
+        and line.
     """
 
     def counted(text: str) -> int:
@@ -55,7 +56,7 @@ def counts_of(
 def _sharegpt_counts(
     record: Record, where: str, counted: Callable[[str], int]
 ) -> tuple[int, int]:
-    """Count the first human turn and the model's turn right after it."""
+    """Count the first human turn and the model's turn that follows it."""
     turns = record.get("conversations")
     if not isinstance(turns, list) or not all(map(_is_turn, turns)):
         raise TraceError(
@@ -84,7 +85,7 @@ def _is_turn(turn: object) -> bool:
 def _batch_counts(
     record: Record, where: str, counted: Callable[[str], int]
 ) -> tuple[int, object]:
-    """Count the prompt; the answer is as long as the request allows."""
+    """Count the prompt; the answer length is the request's token limit."""
     body = record.get("body")
     if not isinstance(body, dict):
         raise TraceError(f"{where}: body must be an object, a request's parameters.")

@@ -1,7 +1,7 @@
-"""Turning a column of raw values into numbers, or naming the first that is none.
+"""Conversion of a raw column to numbers; errors name the first invalid value.
 
-The common case is one pass in C over the whole column. Only where that fails are the
-values looked at one by one, to find the culprit.
+The common case is one pass in C over the whole column. Only if that fails are the
+values examined one by one to find the invalid one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKENS_RULE = f"an integer from 1 to {MAX_TOKENS}"
 SECONDS_RULE = "a number, 0 or more"
 CLOCK_RULE = "a date with a time of day such as 2023-11-16 18:17:03.9799600"
 
-# Years are limited because nanoseconds in 64 bits end in 2262, silently.
+# Years are limited because nanoseconds in 64 bits overflow silently after 2262.
 _CLOCK = re.compile(
     r"\s*((?:19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
     r" ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?\s*"
@@ -39,8 +39,8 @@ _CLOCK = re.compile(
 
 
 def numbers_in_text(values: Sequence[str], location: Location, rule: str) -> Numbers:
-    """Give the numbers in the texts of a CSV column."""
-    # Python's int() takes 1_000 and digits of other scripts; a trace should not.
+    """Convert the texts of a CSV column to numbers."""
+    # Python's int() accepts 1_000 and digits of other scripts; traces must not.
     joined = "".join(values)
     if "_" not in joined and joined.isascii():
         try:
@@ -55,9 +55,9 @@ def numbers_in_text(values: Sequence[str], location: Location, rule: str) -> Num
 
 
 def numbers_in_objects(values: Column, location: Location, rule: str) -> Numbers:
-    """Give the numbers in values of JSON or Parquet: no strings, no null."""
+    """Convert values of JSON or Parquet to numbers; strings and null are refused."""
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "iuf":  # times, where numbers are due
+        if values.dtype.kind not in "iuf":  # timestamps instead of numbers
             location.refuse(0, _shown(values[0]), rule)
         return values
     kinds = set(map(type, values))
@@ -76,7 +76,7 @@ def numbers_in_objects(values: Column, location: Location, rule: str) -> Numbers
 def whole_tokens(
     numbers: Numbers, values: Column, location: Location
 ) -> NDArray[np.int64]:
-    """Give lengths in tokens: whole, and from 1 to `MAX_TOKENS`."""
+    """Check lengths in tokens: integers from 1 to `MAX_TOKENS`."""
     good = (numbers >= 1) & (numbers <= MAX_TOKENS) & (np.floor(numbers) == numbers)
     _refuse_first(~good, values, location, TOKENS_RULE)
     return numbers.astype(np.int64)
@@ -85,7 +85,7 @@ def whole_tokens(
 def seconds(
     numbers: Numbers, values: Column, location: Location
 ) -> NDArray[np.float64]:
-    """Give times in the file's unit: finite, and at least 0."""
+    """Check times in the file's unit: finite and at least 0."""
     _refuse_first(
         ~((numbers >= 0) & np.isfinite(numbers)), values, location, SECONDS_RULE
     )
@@ -124,7 +124,7 @@ def clock_ns(values: Column, location: Location) -> NDArray[np.int64]:
 
 
 def _clock_ns_of_one_zone(values: Column) -> NDArray[np.int64] | None:
-    """Do as `clock_ns` in a third of the time, or give up on any doubt."""
+    """Do as `clock_ns` in a third of the time; None if any value needs its checks."""
     first = _CLOCK.fullmatch(values[0]) if isinstance(values[0], str) else None
     if first is None or set(map(type, values)) != {str}:
         return None
@@ -132,8 +132,8 @@ def _clock_ns_of_one_zone(values: Column) -> NDArray[np.int64] | None:
     if not all(value.endswith(zone) for value in values):
         return None
     stamps = [value.removesuffix(zone) for value in values]
-    # What numpy takes besides a date with a time, such as "7" or "NaT", is shorter, and
-    # what is longer than nanoseconds it cuts.
+    # numpy also parses shorter texts such as "7" or "NaT", and it truncates longer ones
+    # to nanoseconds.
     lengths = set(map(len, stamps))
     if min(lengths) < 19 or max(lengths) > 29:
         return None

@@ -1,7 +1,7 @@
-"""Reading CSV: by plain splitting as long as that is right, then by `csv`.
+"""CSV files: plain splitting as long as it is correct, then the module `csv`.
 
-Splitting is right while no line has a quote and every line has as many commas as the
-header. It is some three times faster, as no list is made for each row.
+Splitting is correct while no line has a quote and every line has as many commas as the
+header. It is about three times faster, as no list is created for each row.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ if TYPE_CHECKING:
     NumberedRow = tuple[int, list[str]]
 
 BLOCK = 1 << 20
-"""Bytes that are split at a time."""
+"""Bytes read and split at a time."""
 
 
 def csv_source(header: str, number: int, file: File, path: str) -> Source:
     """Read a CSV file with a header row.
 
-    Blank lines are skipped, wherever they are. A row's number is that of its last
-    line, the header's line counted.
+    Blank lines are skipped. The number of a row is that of its last line in the file.
 
     Parameters
     ----------
     header : str
-        The header, read already.
+        The header line.
     number : int
-        The line that it is in.
+        Its line number.
     file : binary file
-        The lines after it.
+        The file, positioned after the header.
     path : str
 
     Raises
@@ -68,7 +67,7 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
 def _chunks(
     file: File, number: int, match: Match, width: int, path: str
 ) -> Iterator[Chunk]:
-    """Cut the lines into stretches; `number` is that of the first line."""
+    """Yield the rows in chunks; `number` is that of the first line."""
     while lines := file.readlines(BLOCK):
         block = b"".join(lines)
         if b'"' in block or {line.count(b",") for line in lines} != {width - 1}:
@@ -79,7 +78,7 @@ def _chunks(
             fields = block.decode().rstrip("\n").replace("\n", ",").split(",")
         except UnicodeDecodeError:
             for _ in text_lines(lines, path, number):
-                pass  # raises at the line that is to blame
+                pass  # raises at the first line that is no UTF-8
             raise
         yield _chunk(
             range(number, number + len(lines)),

@@ -1,4 +1,4 @@
-"""The formats that are recognised, as data. To add one, add a row to `FORMATS`."""
+"""Table of the recognised trace formats. To add one, add a row to `FORMATS`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Which columns (of CSV and Parquet) or keys (of JSON) mean what.
+    """Columns (of CSV and Parquet) or keys (of JSON) of a format.
 
     Attributes
     ----------
     name : str
     prefill, decode : str
         Columns with the lengths in tokens. A file that has both is of this format;
-        upper and lower case are the same, and other columns do not matter.
+        names are compared without case, and other columns are ignored.
     arrival : str
         Column with the arrival times; without it every request arrives at 0.
     second : float
-        How many units of `arrival` are a second.
+        Units of `arrival` per second.
     clock : bool
         Whether `arrival` may hold dates with times of day instead of numbers.
     zero_note : str
-        What a length of 0 means, to be said where it is refused.
+        Meaning of a length of 0 in the format, for the error message.
     """
 
     name: str
@@ -58,12 +58,12 @@ FORMATS = (
 )
 
 CHAT_FORMATS = {"ShareGPT": "conversations", "OpenAI batch": "body"}
-"""Formats that hold texts, in JSON only, each with the key that tells it."""
+"""Formats that hold texts, in JSON only, each with the key that identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A format, and where its columns stand among those of a file."""
+    """A format, and the positions of its columns among those of a file."""
 
     format: Format
     prefill: int
@@ -74,13 +74,13 @@ class Match:
 def match_columns(names: Sequence[str], where: str) -> Match:
     """Find the format of a file by the names of its columns.
 
-    Where several formats fit, the first of `FORMATS` counts.
+    If several formats fit, the first in `FORMATS` is used.
 
     Raises
     ------
     TraceError
-        If no format fits, or a column that counts is there twice; `where` says in
-        which file, and what the names are.
+        If no format fits, or one of its columns occurs twice; the message begins with
+        `where`, the file and the place of the names.
     """
     plain = [name.strip().casefold() for name in names]
     for known in FORMATS:

@@ -1,4 +1,4 @@
-"""Reading JSON: a list of objects, or an object a line (JSONL)."""
+"""JSON files: a list of objects, or one object per line (JSONL)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def json_source(
     lines: Iterable[str], number: int, path: str, count: Count | None, *, listed: bool
 ) -> Source:
-    """Read one list of objects, or an object in each line.
+    """Read one list of objects, or one object per line.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _objects(lines: Iterable[str], first: int, path: str) -> Iterator[NumberedRe
         except (ValueError, RecursionError):
             end = -1
         if end != len(text):
-            value = _parsed(line.rstrip(), number, path)  # says what is wrong
+            value = _parsed(line.rstrip(), number, path)  # raises with the reason
         yield number, _object(value, path, "line", number)
 
 

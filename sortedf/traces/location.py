@@ -1,4 +1,4 @@
-"""Saying where in a file a value stands, and refusing it there."""
+"""Location of a value in a file, for error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A column of a file, or a stretch of one.
+    """A column of a file, or a chunk of one.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Location:
     row : sequence of int
         Number of each value's row, counted from 1.
     zero_note : str
-        What a 0 means here, for its refusal.
+        Meaning of a value of 0, for the error message.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Location:
     zero_note: str = ""
 
     def refuse(self, i: int, value: str, rule: str) -> NoReturn:
-        """Raise `TraceError` about the `i`-th value; `rule` says what is allowed."""
+        """Raise `TraceError` about the `i`-th value; `rule` states the allowed ones."""
         note = f" ({self.zero_note})" if self.zero_note and value == "0" else ""
         raise TraceError(
             f"{self.path}: {self.unit} {self.row[i]}: {self.column} = {value} but must "

@@ -1,4 +1,4 @@
-"""Opening a file of unknown kind: gzip or not, text or not."""
+"""Opening of trace files, plain or gzip, and decoding of their lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
     Raises
     ------
     TraceError
-        If the file cannot be opened, now or while it is read.
+        If the file cannot be opened or read.
     """
     if not path or "\0" in path:
         raise TraceError(f"{path!r} cannot be read: it is no file name.")
@@ -31,7 +31,7 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
             if raw.peek(2)[:2] != GZIP_MAGIC:
                 yield raw
             else:
-                # The reader around it splits lines in C; GzipFile would in Python.
+                # BufferedReader splits lines in C, GzipFile in Python.
                 with io.BufferedReader(UnpackedFile(raw)) as unpacked:
                     yield unpacked
     except TooLargeFileError as error:

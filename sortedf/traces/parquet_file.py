@@ -1,4 +1,4 @@
-"""Reading and writing Parquet. The only place that imports `pyarrow`."""
+"""Parquet files. The only module that imports `pyarrow`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         If the package `pyarrow` is missing.
     """
     pa, parquet = _pyarrow(path)
-    # The footer is read first, and neither gzip nor a pipe can be read backwards.
+    # The footer is read first, and gzip files and pipes cannot seek backwards.
     data = file if _is_plain_file(file) else io.BytesIO(file.read())
     try:
         table = parquet.ParquetFile(data)

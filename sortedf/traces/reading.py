@@ -1,4 +1,4 @@
-"""Reading traces: the kind of file and the format are recognised by content."""
+"""Reading of traces; file type and format are recognised by content."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def read(
     Raises
     ------
     TraceError
-        If the file cannot be read or holds anything that is no request.
+        If the file cannot be read or an entry is no request.
     OversizeError
         If a request can never run and `drop_oversize` is not set, or if none can.
 
@@ -96,7 +96,7 @@ def read(
 def read_trace(
     path: str | os.PathLike[str], *, tokenizer: Tokenizer | None = None
 ) -> Trace:
-    """Read a trace from CSV, JSON, JSONL or Parquet, gzip or not.
+    """Read a trace from CSV, JSON, JSONL or Parquet, plain or gzip.
 
     The name of the file does not matter. The formats are listed in
     `sortedf.traces.formats`.
@@ -117,10 +117,10 @@ def read_trace(
     Raises
     ------
     TraceError
-        If the file cannot be read or holds anything that is no request; one line
-        that names file, line and field.
+        If the file cannot be read or an entry is no request; one line that names file,
+        line and field.
     MissingExtraError
-        If a package for this kind of file is missing.
+        If the package that reads this type of file is missing.
     """
     name = os.fsdecode(path)
     count = None if tokenizer is None else token_counter(tokenizer)
@@ -159,7 +159,7 @@ def _collected(source: Source) -> Trace:
         prefills.append(_tokens(source, source.prefill, chunk.prefill, row))
         decodes.append(_tokens(source, source.decode, chunk.decode, row))
         if chunk.arrival is not None:
-            if clock is None:  # the first row decides how all times are written
+            if clock is None:  # the first row determines the format of all times
                 clock = source.format.clock and is_clock(chunk.arrival[0])
             arrivals.append(_times(source, chunk.arrival, row, clock))
     if not rows:
@@ -188,7 +188,7 @@ def _tokens(
 def _times(
     source: Source, values: Column, row: NDArray[np.int64], clock: bool
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Nanoseconds of a clock, in integers, or numbers in the format's unit."""
+    """Integer nanoseconds since 1970, or numbers in the format's unit."""
     location = source.location(source.arrival, row)
     if clock:
         return clock_ns(values, location)

@@ -1,4 +1,4 @@
-"""What each kind of file gives to the reader: stretches of raw columns."""
+"""Source of a trace: a file of known format, read in chunks of raw columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Rows = Sequence[int] | NDArray[np.int64]
 
 CHUNK_ROWS = 10_000
-"""Rows that are held as Python objects at a time."""
+"""Rows held as Python objects at a time."""
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ class Source:
     prefill, decode, arrival : str
         Names of the columns as the file has them.
     parse : callable
-        Turns a raw column into numbers; differs by the kind of file.
-    stretches : iterator of Chunk
+        Converts a raw column to numbers; depends on the type of file.
+    chunks : iterator of Chunk
     """
 
     path: str
@@ -61,12 +61,12 @@ class Source:
     chunks: Iterator[Chunk]
 
     def location(self, column: str, row: Rows) -> Location:
-        """Where the values of `column` stand, for messages."""
+        """Location of the values of `column`, for messages."""
         return Location(self.path, self.unit, column, row, self.format.zero_note)
 
 
 def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Cut `items` into lists of `CHUNK_ROWS`, the last one shorter."""
+    """Yield `items` in lists of `CHUNK_ROWS`, the last one shorter."""
     rest = iter(items)
     while chunk := list(islice(rest, CHUNK_ROWS)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Counting tokens. The only place that imports `tokenizers`."""
+"""Token counts of texts. The only module of traces that imports `tokenizers`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def token_counter(tokenizer: Count | str | os.PathLike[str]) -> Count:
-    """Turn what callers give as a tokenizer into a function from text to count.
+    """Convert a tokenizer argument into a function from text to token count.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def token_counter(tokenizer: Count | str | os.PathLike[str]) -> Count:
         raise TraceError(f"{path}: no such file; a tokenizer.json is needed.")
     try:
         loaded = Tokenizer.from_file(path)
-    except Exception as error:  # the library raises nothing more special
+    except Exception as error:  # the library raises no more specific class
         raise TraceError(f"{path} is no tokenizer.json: {error}.") from error
-    # Some files ask to cut or fill every text to a model's length.
+    # Some files enable truncation or padding to a model's length.
     loaded.no_truncation()
     loaded.no_padding()
     return lambda text: len(loaded.encode(text, add_special_tokens=False))

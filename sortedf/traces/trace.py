@@ -1,4 +1,4 @@
-"""A trace: what each request asks for, and when it comes, in seconds."""
+"""Traces: lengths of requests in tokens and their arrival times in seconds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 BOUNDARY_TOLERANCE = 1e-6
-"""A request that comes this part of a step after a step's start counts as on time.
+"""Part of a step by which a request may miss the step's start and count as on time.
 
-In floating point 10.3 s - 10 s is 3.000000000000007 steps of 0.1 s: rounded up without
-a tolerance, rounding noise alone would delay that request by a whole step.
+In floating point 10.3 s - 10 s is 3.000000000000007 steps of 0.1 s: without a tolerance
+the rounding error would delay that request by a whole step.
 """
 
 
@@ -36,13 +36,13 @@ class Trace:
         Arrival times in seconds, at least 0, in any order. They are shifted so that
         the first is 0. Zeros if left out.
     row : array_like of int, shape (n,), optional
-        Where each request stands in its file, counted from 1, for messages: the line
-        of a text file, the row of a Parquet file, the item of a JSON list. 1 to n if
-        left out.
+        Position of each request in its file, counted from 1, for messages: the line of
+        a text file, the row of a Parquet file, the item of a JSON list. 1 to n if left
+        out.
     source : str
-        Name of the format it was read from.
+        Name of the format.
     name : str
-        The file's path as it was given, for messages.
+        The file's path, for messages.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Trace:
                 )
 
     def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
-        # Plain pickling would give back writeable, unchecked arrays.
+        # Default pickling would restore writeable, unchecked arrays.
         fields = (self.prefill, self.decode, self.arrival_s, self.row)
         return Trace, (*fields, self.source, self.name)
 
@@ -103,7 +103,7 @@ class Trace:
         backlog: bool = False,
         drop_oversize: bool = False,
     ) -> tuple[Instance, NDArray[np.int64]]:
-        """Turn seconds into steps, and check every request against the budget.
+        """Convert seconds to steps, and check every request against the budget.
 
         Parameters
         ----------
@@ -112,12 +112,12 @@ class Trace:
         engine : EngineModel, optional
             Block size and caps of a step; the papers' model if left out.
         step_time_s : float
-            Seconds per step. A request that comes within a step may run after it:
-            arrivals are rounded up, but for `BOUNDARY_TOLERANCE`.
+            Seconds per step. A request that arrives within a step may run after it:
+            arrivals are rounded up, up to `BOUNDARY_TOLERANCE`.
         backlog : bool
-            Leave the arrival times out of account: every request is there at step 0.
+            Ignore the arrival times: every request arrives at step 0.
         drop_oversize : bool
-            Leave out requests that can never run, instead of refusing the trace.
+            Leave out requests that can never run, instead of raising an error.
 
         Returns
         -------

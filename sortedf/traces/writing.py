@@ -1,4 +1,4 @@
-"""Writing traces, in our own columns."""
+"""Writing of traces in the format `sortedf`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SUFFIXES = {".csv": "csv", "": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 def write_trace(
     trace: Trace, path: str | os.PathLike[str], *, format: str | None = None
 ) -> None:
-    """Write a trace to a file, whole or not at all; `read_trace` gives it back.
+    """Write a trace to a file atomically; `read_trace` reads it back.
 
     Parameters
     ----------
     trace : Trace
     path : path
-        With ".gz" at its end, CSV and JSONL are packed.
+        If it ends with ".gz", CSV and JSONL are compressed.
     format : {"csv", "jsonl", "parquet"}, optional
         By the suffix of `path` if left out, CSV if there is none.
 
@@ -42,13 +42,13 @@ def write_trace(
     ValueError
         If the format is unknown.
     MissingExtraError
-        If Parquet is asked for and the package `pyarrow` is missing.
+        If the format is Parquet and the package `pyarrow` is missing.
     """
     name = os.fsdecode(path)
     packed = name.endswith(".gz")
     format = _format(name.removesuffix(".gz"), format)
     if format == "parquet" and packed:
-        raise ValueError(f"{name}: Parquet is packed in itself; leave out .gz.")
+        raise ValueError(f"{name}: Parquet is already compressed; leave out .gz.")
     with atomic_path(path) as temporary:
         if format == "parquet":
             write_parquet(temporary, dict(_columns(trace)))
@@ -77,7 +77,7 @@ def _columns(trace: Trace) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _rows(trace: Trace) -> Iterator[tuple[str, int, int]]:
-    # repr() gives the shortest decimals that read back as the same float.
+    # repr() returns the shortest decimal that reads back as the same float.
     times = (repr(time).removesuffix(".0") for time in trace.arrival_s.tolist())
     return zip(times, trace.prefill.tolist(), trace.decode.tolist(), strict=True)
 
@@ -100,7 +100,7 @@ def _write_lines(lines: Iterator[str], path: Path, packed: bool) -> None:
     with ExitStack() as stack:
         file: Any = stack.enter_context(open(path, "wb"))
         if packed:
-            # Without name and time, so that the same trace gives the same bytes.
+            # No name and time, so that the same trace gives the same bytes.
             file = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
             stack.enter_context(file)
         text = io.TextIOWrapper(file, encoding="ascii", newline="\n")

@@ -73,7 +73,7 @@ def test_unknown_kinds_are_refused(tmp_path):
         write_trace(TRACE, tmp_path / "t.xlsx")
     with pytest.raises(ValueError, match="unknown format 'xml'; choose csv, jsonl or"):
         write_trace(TRACE, tmp_path / "t.csv", format="xml")
-    with pytest.raises(ValueError, match="Parquet is packed in itself"):
+    with pytest.raises(ValueError, match="Parquet is already compressed"):
         write_trace(TRACE, tmp_path / "t.parquet.gz")
     assert not list(tmp_path.iterdir())
 
