@@ -1,24 +1,24 @@
-"""Branch and bound on windows of starts: a bound, and optima of few requests.
+"""Branch and bound on windows of starts: a bound, and optima of small instances.
 
 Every schedule better than a known one lies in windows of starts (`lp.windows`). A node
-of the search is a set of windows with prices of its own that prove a bound there. The
-node of least bound is split: a request starts at some step or sooner, or later. So at
-any time every better schedule lies in an open node, and the least of their bounds, or
-the known TEL if that is less, is a lower bound on TEL. When no node is left the known
-schedule is optimal.
+of the search is a set of windows with its own prices, which prove a bound for them. The
+node of least bound is split: a request starts at some step or before it, or after it.
+So at any time every better schedule lies in an open node, and the least of their
+bounds, or the known TEL if that is less, is a lower bound on TEL. When no node is left
+the known schedule is optimal.
 
 Prices of a node are its parent's after a few steps of the ascent of
-`lp.window_ascent`; more nodes pay better than better prices. The search splits the
-request whose random starts spread most, weighted by its size, a little behind their
-mean; and sooner those that start sooner. For only what has been decided from the
-beginning on leaves memory free for good: of a request that is forced to be late others
-take the place, and the bound hardly moves. A list by mean start is placed in each node
-that is split: often that is a better schedule.
+`lp.window_ascent`; more nodes gain more than better prices. The search splits the
+request whose random starts have the largest variance, weighted by its size and in
+favour of early starts, at a step slightly after their mean. Early requests come first
+because memory that is freed later is used by others: forcing a late request to wait
+hardly raises the bound. In each node that is split the list by mean start is placed,
+which often gives a better schedule.
 
-Up to 24 requests, this closes what lies between the linear relaxation and the optimum
-in seconds more often than not, and most of it in minutes; see
-`benchmarks/results/strengthening.md`. Where a cache holds dozens at once, that goes on
-to 40 and more.
+Up to 24 requests, this closes the gap between the linear relaxation and the optimum in
+seconds more often than not, and most of it in minutes; see
+`benchmarks/results/strengthening.md`. If dozens of requests fit the cache together, it
+does so for 40 requests and more.
 """
 
 from __future__ import annotations
@@ -60,46 +60,46 @@ if TYPE_CHECKING:
     HalfFloats = NDArray[np.float32]
 
 MAX_REQUESTS = 40
-"""Requests for which the method is meant, and up to which "auto" branches."""
+"""Requests up to which the method is practical and "auto" branches."""
 
 LONG = 30_000
-"""Steps above which "auto" does not branch, for each second of its time limit."""
+"""Horizon in steps up to which "auto" branches, per second of its time limit."""
 
 BRANCHED_UP_TO = 100
-"""Above, the bound is the dual bound: splitting one request hardly lifts it."""
+"""Requests up to which nodes are split; above, a split hardly raises the bound."""
 
 MAX_NODES = 1000
-"""Nodes that are looked at without a time limit: about a second."""
+"""Nodes processed without a time limit: about a second."""
 
 MAX_SECONDS = 10.0
-"""Without a time limit the search stops then as well: a node climbs prices by step, and
-where requests take thousands of steps each, that is long.
+"""Seconds of the search without a time limit: nodes are slow if requests take thousands
+of steps, since each has a price for every step.
 """
 
 FIRST_ROUNDS = 3
-"""Rounds of the search for the schedule that it begins with."""
+"""Rounds of the search for the initial schedule."""
 
 MAX_OPEN_BYTES = 2**31
-"""The search stops when the prices of its open nodes take so much memory."""
+"""Memory for the prices of open nodes, above which the search stops."""
 
 TEMPERATURE = 0.02
-"""In mean answer lengths. Ten times less gives better prices but worse splits."""
+"""In mean answer lengths. A tenth of it gives better prices but worse splits."""
 
 ITERATIONS = 6
 """Steps of the quasi-Newton method in a node."""
 
 SOONER = 3
-"""Power of the mean completion by which the weight of a split falls."""
+"""Power of the mean completion by which the weight of a split is divided."""
 
 BEHIND = 0.3
-"""Standard deviations behind the mean start at which windows are split."""
+"""Standard deviations after the mean start at which windows are split."""
 
 WINDOWS = (2, 0)
 """Backfill windows with which a node's list is placed."""
 
 
 def branching_is_quick(instance: Instance, time_limit: float | None) -> bool:
-    """Whether it often closes the gap within a second, or within the time limit."""
+    """Whether branching often closes the gap within the time limit, or a second."""
     few = instance.num_requests <= MAX_REQUESTS
     seconds = max(time_limit or 0.0, 1.0)
     short = horizon(instance) <= LONG * seconds
@@ -108,16 +108,16 @@ def branching_is_quick(instance: Instance, time_limit: float | None) -> bool:
 
 @register_bound(
     "branching",
-    about="the dual bound, lifted by branching on time windows",
+    about="the dual bound, raised by branching on time windows",
     cost="seconds to minutes, for tens of requests",
     certified=False,
     quick=branching_is_quick,
     stage=Stage.SEARCH,
 )
 def branching(instance: Instance, options: BoundOptions) -> Bound:
-    """Dual bound, lifted by branching on windows; never below the dual bound.
+    """Dual bound, raised by branching on windows; never below the dual bound.
 
-    With a certificate only where the root's prices alone prove as much.
+    It has a certificate only if the root's prices alone prove the same bound.
     """
     proven, _ = _search(instance, options, Options(time_limit_s=options.rest_s))
     return proven
@@ -126,8 +126,8 @@ def branching(instance: Instance, options: BoundOptions) -> Bound:
 def branch_and_bound(instance: Instance, options: Options) -> Outcome:
     """Find an optimal schedule, or the best until the time limit or `MAX_NODES`.
 
-    It begins at a schedule that `improve` finds, from `options.start` if that is given.
-    With more than `BRANCHED_UP_TO` requests nothing is branched on.
+    The initial schedule is that of `improve`, started from `options.start` if given.
+    With more than `BRANCHED_UP_TO` requests no node is split.
     """
     proven, found = _search(instance, options.of_bound(), options)
     schedule = found.schedule
@@ -156,7 +156,7 @@ METHODS.register("branching")(
 def _search(
     instance: Instance, options: BoundOptions, of_start: Options
 ) -> tuple[Bound, Outcome]:
-    """Bound and schedule of one search, which begins as `of_start` says."""
+    """Bound and schedule of one search; `of_start` are the options of its start."""
     ascent = climb_once(instance, options.with_share_of_time(0.2))
     climbed = ascent.certificate
     certificate = or_answers(instance, climbed)
@@ -173,7 +173,7 @@ def _search(
     if not few or tel == root.value or interrupted or options.reached(root.value):
         return root, known
     prices = climbed.price.astype(np.float64) * 0.5**climbed.scale_bits
-    # Room behind: with windows that force requests to be late, later steps have prices.
+    # Windows can force late starts, which give prices to steps after the makespan.
     makespan = known.schedule.makespan
     room = max(makespan + makespan // 4 - len(prices), 0)
     tree = Search(instance, tel, options, of_start.on_better)
@@ -187,16 +187,16 @@ def _search(
 
 @dataclass(order=True, slots=True)
 class Node:
-    """Windows with a proven bound; the least bound comes first.
+    """Windows with a proven bound; nodes are ordered by their bounds.
 
     Attributes
     ----------
     value : float
-        About `bound` before it was rounded up; it only decides the order.
+        Approximate `bound` before rounding up; used only for the order.
     bound : int
-        No schedule of the windows that is better than the known one is below it.
+        Lower bound on the TEL of schedules in the windows better than the known one.
     prices : float32 array, shape (T,)
-        Where its parts begin to climb.
+        Initial prices for the ascent in its children.
     """
 
     value: float
@@ -212,9 +212,9 @@ class Search:
     Attributes
     ----------
     tel : int
-        Of the best schedule known.
+        TEL of the best known schedule.
     schedule : Schedule or None
-        The best one found that is better than the one known before.
+        The best schedule found, if it is better than the initial one.
     interrupted : bool
         Whether Ctrl-C ended the search.
     """
@@ -239,15 +239,14 @@ class Search:
         self._began = time.perf_counter()
 
     def run(self, prices: Floats) -> int:
-        """Return a lower bound on TEL, the known TEL at most.
+        """Return a lower bound on TEL, at most the known TEL.
 
-        Ctrl-C ends the search with the bound that was proven before the node it falls
-        in.
+        Ctrl-C ends the search with the bound proven before the current node.
 
         Parameters
         ----------
         prices : float64 array, shape (T,)
-            Good prices of a token of KV without windows.
+            Prices of a token of KV, near the optimal ones without windows.
         """
         try:
             self._explore(prices)
@@ -256,25 +255,25 @@ class Search:
         return min(self._proven, self.tel)
 
     def _explore(self, prices: Floats) -> None:
-        """Split node after node; what is proven is noted when no node is in hand."""
+        """Split nodes by bound; `_proven` is updated only between nodes."""
         everything = windows_below(self._instance, self.tel)
         open_nodes = self._nodes([everything], prices, 0)
-        # The first node does not count: it may have waited for machine code.
+        # The time of the first node may include compilation.
         self._began = time.perf_counter()
-        seen, told = 1, 0
+        seen, reported = 1, 0
         self._proven = self._least(open_nodes)
         while open_nodes and not self._stop(seen, open_nodes):
             node = heapq.heappop(open_nodes)
-            if node.bound >= self.tel:  # a better schedule came after it
+            if node.bound >= self.tel:  # a better schedule was found after its bound
                 open_nodes.clear()
                 break
             for child in self._split(node):
                 heapq.heappush(open_nodes, child)
             seen += 2
             self._proven = self._least(open_nodes)
-            if self._proven > told:
-                told = self._proven
-                self._options.report(told, 0)
+            if self._proven > reported:
+                reported = self._proven
+                self._options.report(reported, 0)
         self._proven = self._least(open_nodes)
 
     def _stop(self, seen: int, open_nodes: list[Node]) -> bool:
@@ -291,7 +290,7 @@ class Search:
         return min(open_nodes[0].bound if open_nodes else self.tel, self.tel)
 
     def _split(self, node: Node) -> list[Node]:
-        """Split a node in two; look for a better schedule in it first."""
+        """Place the list of a node by mean start, then split it in two."""
         self._place(node.starts.mean)
         width = node.windows.last - node.windows.first
         if not width.any():
@@ -314,7 +313,7 @@ class Search:
             self._take(place(self._instance, order, backfill=window))
 
     def _take(self, schedule: Schedule) -> None:
-        """Keep a schedule if it is better and feasible, caps and blocks included."""
+        """Keep a schedule if it is better and feasible, including caps and blocks."""
         if schedule.tel < self.tel and check(self._instance, schedule).feasible:
             self.schedule, self.tel = schedule, schedule.tel
             if self._on_better is not None:
@@ -323,7 +322,7 @@ class Search:
     def _nodes(
         self, parts: list[Windows], prices: Floats | HalfFloats, bound: int
     ) -> list[Node]:
-        """Bound each part; leave out those without a better schedule."""
+        """Bound each part; leave out parts that contain no better schedule."""
         nodes = []
         for part in parts:
             windows = tighten(self._instance, part)
@@ -351,7 +350,7 @@ class Search:
         return Node(about, bound, left, better.astype(np.float32), starts)
 
     def _ascend(self, windows: Windows, prices: Floats) -> tuple[Floats, Spread]:
-        """Climb a little, until the bound is as high as the known TEL at most."""
+        """Improve prices for a few iterations, or until the bound reaches the TEL."""
         better, starts = climb_windows(
             self._instance,
             windows,
@@ -360,8 +359,8 @@ class Search:
             iterations=ITERATIONS,
             enough=self.tel + self._arrivals,
         )
-        # Without a schedule in the windows nothing stops the ascent; D is concave and
-        # positive at 0, so going back towards 0 leaves it large.
+        # If no schedule lies in the windows the ascent is unbounded; D is concave and
+        # positive at 0, so scaling towards 0 leaves it large.
         largest = float(np.max(better, initial=0))
         if not np.isfinite(largest):
             return prices, starts

@@ -1,10 +1,10 @@
-"""The relaxation by column generation: only starts that could pay have a column.
+"""The linear relaxation by column generation.
 
 The linear program over a few starts of each request gives prices of the memory rows;
-with them the reduced cost of any start takes `O(1)`, and those below 0 get columns,
-until there are none. The optimum is that of the program with all starts, and every
-round gives a valid lower bound. Nearly all of the time goes to HiGHS, which sees a few
-dozen starts of each request instead of thousands.
+with them the reduced cost of any start takes `O(1)`, and starts of negative reduced
+cost get columns, until there are none. The optimum is that of the program with all
+starts, and every round gives a valid lower bound. Nearly all of the time is spent in
+HiGHS, on a few dozen starts of each request instead of thousands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GAP = 1e-7
 """Relative gap between program and bound at which the rounds end."""
 
 PER_ROUND = 30
-"""Most starts of a request that get a column in one round."""
+"""Columns added for a request in one round, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +45,8 @@ class PricedTime:
     sums, moments : float64 array, shape (T + 1,)
         Sums of `lambda_u` and of `u lambda_u` for `u` up to each step.
     rounding : float64 array, shape (B, T + 1)
-        `rounding[r]` sums `lambda_u ((-(u + r)) mod B)`: what whole blocks add to a
-        request with `s - p = r mod B`.
+        `rounding[r]` sums `lambda_u ((-(u + r)) mod B)`: the cost of rounding up to
+        blocks for a request with `s - p = r mod B`.
     """
 
     sums: Floats
@@ -80,20 +80,20 @@ class PricedTime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
-    """How column generation ended.
+    """Result of column generation.
 
     Attributes
     ----------
     status : SolverStatus
-        OPTIMAL only if no start is left that could improve the program.
+        OPTIMAL only if no start has a negative reduced cost.
     message : str
-        HiGHS's own words for the last program.
+        HiGHS's message for the last program.
     solution : Solution or None
-        Of the last program that was solved to its end.
+        Solution of the last program solved to optimality.
     request, start : int64 array, shape (m,)
-        The starts that have columns in it, in the order of `solution.x`.
+        The starts with columns in it, in the order of `solution.x`.
     prices : float64 array, shape (T,)
-        Those with the best bound of all rounds; empty before the first.
+        Prices with the best bound of all rounds; empty before the first.
     """
 
     status: SolverStatus
@@ -124,7 +124,7 @@ def generate_columns(
 
     Notes
     -----
-    Ctrl-C ends the rounds; what the last whole round found is returned.
+    Ctrl-C ends the rounds; the result of the last complete round is returned.
     """
     began = time.perf_counter()
     rounds = _Rounds(formulation, incumbent)
@@ -161,7 +161,7 @@ class _Rounds:
         )
 
     def next(self, time_limit_s: float | None) -> None:
-        """Solve the program and add columns, or say how it ended."""
+        """Solve the program and add columns, or set the final status."""
         solution = self._model.solve(time_limit_s)
         self._message = solution.message
         if solution.status is not SolverStatus.OPTIMAL:
@@ -174,7 +174,7 @@ class _Rounds:
         request, start, bound = _price(self._formulation, prices, solution.row_dual)
         if bound > self.bound:
             self._prices, self.bound = prices, bound
-        # One that has a column can still look good by the solver's tolerance.
+        # Within the solver's tolerance an existing column can still price negatively.
         new = ~np.isin(
             self._keys(request, start), self._keys(self._request, self._start)
         )
@@ -192,7 +192,7 @@ class _Rounds:
         return request * (int(self._formulation.step[-1]) + 1) + start
 
     def outcome(self) -> Generated:
-        """Give what there is after the last whole round."""
+        """Return the result of the last complete round."""
         x = None if self._solution is None else self._solution.x
         m = 0 if x is None else len(x)
         return Generated(
@@ -213,9 +213,9 @@ def _prefix_sums(values: Floats) -> Floats:
 
 
 def _around(formulation: Formulation, incumbent: Ints) -> tuple[Ints, Ints]:
-    """Begin with starts 0, 1, 2, 4, ... steps from the incumbent's, and arrivals.
+    """Return starts 0, 1, 2, 4, ... steps from the incumbent's, and the arrivals.
 
-    The incumbent's own are among them, so the first program is feasible.
+    The incumbent's starts are among them, so the first program is feasible.
     """
     power = 2 ** np.arange(64 - 2)
     away = np.concatenate([-power, [0], power])
@@ -232,10 +232,10 @@ def _around(formulation: Formulation, incumbent: Ints) -> tuple[Ints, Ints]:
 def _price(
     formulation: Formulation, prices: Floats, row_dual: Floats
 ) -> tuple[Ints, Ints, float]:
-    """Find starts of negative reduced cost, and the bound that the prices give.
+    """Find starts of negative reduced cost, and the bound that the prices prove.
 
-    Both among the starts within the horizon. Of each request's starts the local minima
-    over time are taken: their neighbours would bring little that they do not.
+    Both consider starts within the horizon. Only local minima over time are added:
+    their neighbours would gain little more.
     """
     instance = formulation.instance
     tables = PricedTime.of(instance, prices)

@@ -1,15 +1,15 @@
-"""Rows that follow from the memory row because requests are whole.
+"""Rows implied by the memory row because requests are indivisible.
 
-Let `K` be the capacity and `w` the weights of what runs in a step, so `sum w <= K`, all
-integers. For a divisor `d` from 1 to `K`, with `r = K mod d`, let
+Let `K` be the capacity and `w` the weights of the requests running in a step, so
+`sum w <= K`, all integers. For a divisor `d` from 1 to `K`, with `r = K mod d`, let
 
     phi(w) = (d - r) floor(w / d) + max(0, w mod d - r).
 
 Then `sum phi(w) <= phi(K) = (d - r) floor(K / d)`: `phi` is a dual feasible function.
 
-*Proof.* `phi` does not fall, so `sum phi(w) <= phi(sum w) <= phi(K)` follows once
+*Proof.* `phi` is non-decreasing, so `sum phi(w) <= phi(sum w) <= phi(K)` follows once
 `phi(x) + phi(y) <= phi(x + y)`. Let `a`, `b` be the residues of `x`, `y` modulo `d`;
-the quotients add up, so only residues matter.
+the quotients are additive, so only residues matter.
 
 * If `a + b < d`, the left side is `(a - r) + (b - r)`, `a - r`, `b - r` or 0, and none
   of these is above the right side `(a + b - r)^+`.
@@ -18,9 +18,9 @@ the quotients add up, so only residues matter.
   less than `d - r`, with none it is 0. QED.
 
 It is mixed-integer rounding of `sum (w / d) x <= K / d`. With `d = K` it is the memory
-row itself; with `d = floor(K / (k + 1)) + 1` it nearly counts: of the requests that
-hold more than `K / (k + 1)` at most `k` run at once. Sums of such rows, with any
-weights that are at least 0, hold as well.
+row itself; with `d = floor(K / (k + 1)) + 1` it nearly counts requests: of those that
+hold more than `K / (k + 1)` at most `k` run at once. Sums of such rows with weights
+`>= 0` hold as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
     Numbers = NDArray[Any]
-    """Integers: int64, or Python's for exact results of any size."""
+    """Integers: int64, or Python integers for exact results of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,15 @@ def _ramp_moment(m: Any, r: int) -> Any:
 def rounded_volume(
     instance: Instance, row: RoundedRow, *, exact: bool = True
 ) -> tuple[Numbers, Numbers]:
-    """Sum up what each request takes from a row over its life, and when.
+    """Volume and moment of each request in a row.
 
     Parameters
     ----------
     instance : Instance
     row : RoundedRow
-        Its capacity is the instance's, in blocks.
+        Its capacity is the instance's budget in blocks.
     exact : bool
-        Python integers; otherwise floats, many times faster and nearly right.
+        Python integers if true; otherwise floats, approximate and many times faster.
 
     Returns
     -------

@@ -1,13 +1,13 @@
-"""The dual bound: good prices, found by climbing the smoothed dual function.
+"""The dual bound: prices found by ascent on the smoothed dual function.
 
-Start prices are those of the fluid relaxation; temperatures fall from stage to stage,
-and in each stage a quasi-Newton method (`lp.quasi_newton`) climbs the smoothed function
-of `lp.smoothing`. Subgradient and bundle methods were tried on the same prices: they
-stall 0.3 to 1 % lower where few requests run at once, because the best prices there are
-spikes at the completions.
+Initial prices are those of the fluid relaxation; temperatures fall from stage to stage,
+and in each stage a quasi-Newton method (`lp.quasi_newton`) maximises the smoothed
+function of `lp.smoothing`. Subgradient and bundle methods on the same prices stall 0.3
+to 1 % lower if few requests run at once, because the optimal prices then are spikes at
+the completions.
 
-After each stage the prices are rounded and evaluated exactly; the best ones count. So
-there is a proven bound at any time, and an interrupt loses only the stage it falls in.
+After each stage the prices are rounded and evaluated exactly, and the best are kept. So
+there is a proven bound at any time, and an interrupt loses only the current stage.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ ITERATIONS = 80
 """Steps of the quasi-Newton method in a stage."""
 
 LARGE = 10**7
-"""Requests times steps above which only the last two stages are worth their time."""
+"""Product of requests and steps above which only the last two stages are run."""
 
 HUGE = 10**10
-"""Requests times steps above which climbing is not worth its time at all."""
-
+"""Product of requests and steps above which there is no ascent."""
 
 PRICED = 5 * 10**9
-"""Requests times steps whose prices are evaluated in a second."""
+"""Product of requests and steps whose prices are evaluated in a second."""
 
 
 def prices_are_quick(instance: Instance, time_limit: float | None) -> bool:
-    """Whether prices are needed, and evaluated in about the time limit, or a second."""
+    """Whether prices are useful and evaluated within the time limit, or a second."""
     if int(instance.peak.sum()) <= instance.usable_kv:
         return False  # all fit at once
     seconds = max(time_limit or 0.0, 1.0)
@@ -61,20 +60,20 @@ def prices_are_quick(instance: Instance, time_limit: float | None) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Ascent:
-    """The best prices so far, and what came with them.
+    """The best prices so far and data of the last smoothed solution.
 
     Attributes
     ----------
     certificate : Certificate
-        Proves the best bound so far.
+        Certificate of the best bound so far.
     mean_start : float64 array, shape (n,)
         Expected start of each request in the last smoothed solution.
     alpha_start : int64 array, shape (k, n)
-        Its `alpha_start`, see `lp.smoothing`.
+        `alpha_start` of that solution, see `lp.smoothing`.
     history : list of int
-        The bound after the start and after each stage.
+        The initial bound and the bound after each stage.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the ascent.
     """
 
     certificate: Certificate
@@ -85,7 +84,7 @@ class Ascent:
 
 
 def climb(instance: Instance, options: BoundOptions) -> Ascent:
-    """Look for the prices of the largest bound.
+    """Search for the prices of the largest bound.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ def climb(instance: Instance, options: BoundOptions) -> Ascent:
     stages = _stages(instance, len(prices))
     start, _ = dual_value(instance, fixed_point(instance, prices))
     ascent = Ascent(best, start.astype(np.float64), start[None, :], [best.bound])
-    # Room behind the fluid end: real schedules end later.
+    # Prices extend beyond the fluid schedule, since real schedules end later.
     room = len(prices) // 4 + int(instance.decode.max(initial=0))
     prices = np.concatenate([prices, np.zeros(room)])
     for temperature in stages:
@@ -127,7 +126,7 @@ def climb(instance: Instance, options: BoundOptions) -> Ascent:
 
 
 def climb_once(instance: Instance, options: BoundOptions) -> Ascent:
-    """`climb`, or what another bound of the same call has climbed to."""
+    """Return the result of `climb`, shared with other bounds of the same call."""
     known: tuple[Instance, Ascent] | None = options.shared.get("climb")
     if known is not None and known[0] is instance:
         return known[1]
@@ -145,7 +144,7 @@ def _stages(instance: Instance, steps: int) -> list[float]:
 
 
 class _Stage:
-    """One temperature: the function that the quasi-Newton method climbs."""
+    """The smoothed dual function at one temperature, for the quasi-Newton method."""
 
     def __init__(
         self,
@@ -163,7 +162,7 @@ class _Stage:
         self._value_unit = float(max(instance.num_requests, 1))
 
     def climb(self, prices: Floats) -> Floats:
-        """Return better prices; stop early when the time is over."""
+        """Return better prices; stop early at the time limit."""
         self._price_unit = max(float(prices.max(initial=0)), 1e-12)
         found = minimise(
             self._loss,
@@ -184,8 +183,8 @@ class _Stage:
 
 @register_bound(
     "dual",
-    about="prices of memory over time, climbed to within a fraction of a percent of "
-    "the linear relaxation",
+    about="prices of memory over time, within a fraction of a percent of the linear "
+    "relaxation",
     cost="a second for hundreds of requests, anytime above",
 )
 def dual(instance: Instance, options: BoundOptions) -> Bound:
@@ -196,7 +195,7 @@ def dual(instance: Instance, options: BoundOptions) -> Bound:
 
 
 def or_answers(instance: Instance, certificate: Certificate) -> Certificate:
-    """Return the certificate without prices if that proves more: the sum of `o_i`."""
+    """Return a certificate without prices, `sum o_i`, if that bound is larger."""
     if certificate.bound >= exact_sum(instance.decode):
         return certificate
     return certify(instance, np.zeros(0))

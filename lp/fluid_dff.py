@@ -1,21 +1,21 @@
 """The fluid bound on a better row than memory: `fluid-dff`.
 
-The fluid bound (`sortedf.bounds.fluid`) needs of the memory row only that the requests
-running in a step weigh no more than a capacity, with weights that depend on how long a
-request has been running. So it holds word for word with each row of `lp.dff`, and with
-every sum of such rows: take `phi` for the KV held, `phi(K)` for the budget and
-`sum_j phi(w_j)` for the volume `v`. A request of volume 0 adds at least its `o`.
+The fluid bound (`sortedf.bounds.fluid`) requires only that the weights of the requests
+running in a step sum to at most a capacity, with weights that depend on how long a
+request has been running. So it holds equally for each row of `lp.dff` and for every sum
+of such rows: replace the KV held by `phi`, the budget by `phi(K)` and the volume `v` by
+`sum_j phi(w_j)`. A request of volume 0 adds at least its `o`.
 
-Which sum is best is found by ascent. The main part of the bound,
+The best sum is found by ascent. The main part of the bound,
 `sum_k (V_k - v_k / 2) = sum_{i,k} min(v_i, v_k) / 2` with volumes in units of the
 capacity, is concave in the weights of the rows. Its slope in `v_i` is the number of
-requests with larger volumes, plus one half. The method of Frank and Wolfe goes towards
+requests with larger volumes, plus one half. The method of Frank and Wolfe moves towards
 the row with the largest slope, as far as the bound rises.
 
-The gain is large where few requests fit together and they do not fit well: at
-M = 4,200 and documents up to 4,096 tokens, 4 to 5 % at n = 2,000 and 100,000. Where
-requests of many sizes fill memory well, no row of this kind gains anything: a
-fractional mixture of full steps obeys them all.
+The gain is large if few requests fit together and leave much memory unused: at M =
+4,200 and documents up to 4,096 tokens, 4 to 5 % at n = 2,000 and 100,000. If requests
+of many sizes fill memory well, no row of this kind gains anything, since a fractional
+mixture of full steps satisfies them all.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     """Rows and their weights."""
 
 MAX_COUNT = 12
-"""Rows that round to at most this many requests are tried."""
+"""Largest number of requests per row for which divisors are tried."""
 
 DIVISORS = 7
-"""Divisors that are tried for each count."""
+"""Divisors tried for each count."""
 
 SAMPLE = 4000
-"""The mixture is chosen on about this many requests, then used for all."""
+"""Approximate size of the sample on which the mixture is chosen."""
 
 ROUNDS = 30
 """Rounds of the ascent."""
 
 STEPS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
-"""How far a round may go from the mixture to the new row."""
+"""Step lengths of a round, from the mixture towards the new row."""
 
 WEIGHT = 2**20
 """Weights of the rows are multiples of `1 / WEIGHT`, in units of their limits."""
@@ -65,11 +65,11 @@ WEIGHT = 2**20
     quick=always,
 )
 def fluid_dff(instance: Instance, options: BoundOptions) -> Bound:
-    """Fluid bound on the best sum of rounded rows that is found; never below "fluid".
+    """Fluid bound on the best sum of rounded rows found; never below "fluid".
 
-    Rows are chosen as if all had arrived, which touches only how good they are. Then
-    everything is in Python integers, each share rounded down to a multiple of
-    `1 / SCALE` and the sum up. The certificate is the rows and their weights.
+    Rows are chosen for the backlog of all requests, which affects only their quality.
+    The bound is then evaluated in Python integers, each request's share rounded down to
+    a multiple of `1 / SCALE` and the sum up. The certificate is the rows and weights.
     """
     plain = fluid(instance, options)
     if not instance.num_requests:
@@ -110,7 +110,7 @@ def _terms(instance: Instance, mixture: Mixture) -> tuple[list[int], list[int]]:
 
 
 def best_mixture(instance: Instance) -> Mixture:
-    """Look for the sum of rows with the largest fluid bound of a backlog."""
+    """Search for the sum of rows with the largest fluid bound of a backlog."""
     rows = candidates(instance.usable_kv // instance.engine.block_size)
     stride = -(-instance.num_requests // SAMPLE)
     sample = instance.subset(np.arange(0, instance.num_requests, stride))
@@ -128,7 +128,7 @@ def best_mixture(instance: Instance) -> Mixture:
 
 
 def candidates(capacity: int) -> list[RoundedRow]:
-    """Rows worth trying; the first is the memory row itself."""
+    """Candidate rows; the first is the memory row itself."""
     divisors = {capacity}
     for count in range(1, MAX_COUNT + 1):
         low, high = capacity // (count + 1) + 1, capacity // count
@@ -163,7 +163,7 @@ def _ascend(volume: Floats, moment: Floats, decode: Floats) -> Floats:
 
 
 def _backlog(volume: Floats, moment: Floats, decode: Floats) -> float:
-    """Fluid bound of a backlog with these volumes and moments, roughly."""
+    """Fluid bound of a backlog with these volumes and moments, in floating point."""
     busy = volume > 0
     ascending = np.sort(volume[busy])
     middle = np.cumsum(ascending) - ascending / 2

@@ -3,14 +3,14 @@
 Variables `x_{i,t}`: request `i` starts at step `t`. Rows, in this order:
 
 * for each request, `sum_t x_{i,t} = 1`;
-* for each step, what runs in it holds at most `M`: a start at `t` has the entries
+* for each step, running requests hold at most `M`: a start at `t` has the entries
   `w_{i,1}, ..., w_{i,o}` in the rows of the steps `t + 1, ..., t + o`, where `w_{i,j}`
   is `s_i + j` in whole blocks;
 * if the engine has `max_num_seqs`, for each step the number of running requests;
 * if it has `max_batched_tokens`, for each step the tokens processed: `s_i` in the first
   step of a request and 1 in each later one.
 
-Steps in which nothing can run have no rows. `lp.textbook` states the same in words of
+Steps in which no request can run have no rows. `lp.textbook` states the same program in
 a modelling language.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MAX_NONZEROS = 75_000_000
-"""Largest matrix that is built; HiGHS took 80 bytes for each entry, so 6 GB."""
+"""Entries of the largest matrix; at 80 bytes of HiGHS for each entry, 6 GB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Formulation:
     ----------
     instance : Instance
     latest : int64 array, shape (n,)
-        Latest start of each request; none at all where it is before the arrival.
+        Latest start of each request; before the arrival if it has no start.
     caps : bool
         Whether the caps of a step have rows.
     step : int64 array, shape (k,)
@@ -115,10 +115,10 @@ class Formulation:
         return Columns(cost.astype(np.float64), begin, row, value)
 
     def prices(self, row_dual: Floats) -> Floats:
-        """Prices of the memory rows by step, as `lp.prices` wants them.
+        """Prices of the memory rows by step, for `lp.prices`.
 
         Entry `k` is that of step `k + 1`. The dual of a row `<=` is at most 0 up to
-        rounding; what is above becomes 0.
+        rounding; positive ones become 0.
         """
         n, k = self.instance.num_requests, len(self.step)
         prices = np.zeros(int(self.step[-1]) if k else 0)
@@ -149,7 +149,7 @@ class Formulation:
 
 
 def formulate(instance: Instance, latest: Ints, *, caps: bool = True) -> Formulation:
-    """Lay out the rows of the program.
+    """Define the rows of the program.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def formulate(instance: Instance, latest: Ints, *, caps: bool = True) -> Formula
 
 
 def num_nonzeros(instance: Instance, latest: Ints, *, caps: bool = True) -> int:
-    """Entries of the matrix of all starts, computed without building anything."""
+    """Entries of the matrix of all starts, computed without building it."""
     starts = np.maximum(latest - instance.arrival + 1, 0).tolist()
     bands = num_bands(instance, caps=caps)
     lengths = instance.decode.tolist()
@@ -174,7 +174,7 @@ def num_nonzeros(instance: Instance, latest: Ints, *, caps: bool = True) -> int:
 
 
 def num_bands(instance: Instance, *, caps: bool = True) -> int:
-    """Rows that a program has for each step: memory, and each cap that is kept."""
+    """Rows of the program per step: memory, and each cap that is kept."""
     engine = instance.engine
     given = [engine.max_num_seqs is not None, engine.max_batched_tokens is not None]
     return 1 + caps * sum(given)
@@ -198,7 +198,7 @@ def _covered_steps(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     step : int64 array, shape (k,)
         Ascending.
     index : int64 array, shape (n,)
-        Where `first[i]` is in `step`. Empty intervals get 0.
+        Index of `first[i]` in `step`; 0 for empty intervals.
     """
     index = np.zeros(len(first), dtype=np.int64)
     order = np.flatnonzero(first <= last)
@@ -206,11 +206,11 @@ def _covered_steps(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     if not len(order):
         return np.empty(0, dtype=np.int64), index
     begins, ends = first[order], np.maximum.accumulate(last[order])
-    opens = np.append(True, begins[1:] > ends[:-1])  # where a new stretch begins
+    opens = np.append(True, begins[1:] > ends[:-1])  # starts of disjoint intervals
     low, high = begins[opens], ends[np.append(opens[1:], True)]
     length = high - low + 1
     before = np.cumsum(length) - length
-    stretch = np.cumsum(opens) - 1
-    index[order] = before[stretch] + begins - low[stretch]
+    interval = np.cumsum(opens) - 1
+    index[order] = before[interval] + begins - low[interval]
     step = np.arange(int(length.sum())) + np.repeat(low - before, length)
     return step, index

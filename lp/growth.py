@@ -1,8 +1,9 @@
-"""Memory rows that know that usage grows until somebody completes.
+"""Memory rows that account for the growth of usage between completions.
 
 The linear relaxation may complete a hundredth of a request in each step, so memory can
-be full in every step. Real requests complete one at a time, and until the next one
-does, all that run grow by a token a step. So memory cannot be full all the time.
+be full in every step. Real requests complete one at a time, and until the next
+completion all running requests grow by a token per step. So memory cannot always be
+full.
 
 **The row.** In step `t` let `k` requests run and hold `u_1, ..., u_k` tokens, and let
 `N(x, y)` requests complete in the steps `x` to `y`. For all real `theta > 0` and
@@ -12,21 +13,21 @@ integers `H >= 0`,
         - (M / theta) sum_{c >= t} (H - (c - t))^+ N(c, c)  <=  M.
 
 *Proof.* If none runs, the left side is at most 0. Otherwise let the next completion be
-in step `t + D`. Until then none of the `k` leaves, so in step `t + D` they hold
-`sum_i u_i + k D <= M`. For `h = 0, 1, ...` let `b_h` be 1 if nobody completes in the
-steps `t, ..., t + h`, otherwise 0; then `D = sum_h b_h`. Now
+in step `t + D`. Until then none of the `k` completes, so in step `t + D` they hold
+`sum_i u_i + k D <= M`. For `h = 0, 1, ...` let `b_h` be 1 if no request completes in
+the steps `t, ..., t + h`, otherwise 0; then `D = sum_h b_h`. Now
 
     k b_h >= sum_i min(1, u_i / theta) - (M / theta) (1 - b_h),
 
-for `b_h = 1` because each term is at most 1, for `b_h = 0` because the terms sum up to
-at most `M / theta`. Last, `1 - b_h <= N(t, t + h)`. The sum of all this over
-`h = 0, ..., H - 1` is the row, since a completion in step `c` is in `N(t, t + h)` for
-the `H - (c - t)` largest of these `h`, or for none. QED.
+for `b_h = 1` because each term is at most 1, for `b_h = 0` because the terms sum to at
+most `M / theta`. Finally, `1 - b_h <= N(t, t + h)`. Summing over
+`h = 0, ..., H - 1` gives the row, since a completion in step `c` is in `N(t, t + h)`
+for the `H - (c - t)` largest of these `h`, or for none. QED.
 
 `H = 0` is the memory row. A gap of `L` steps between completions wastes about `L / 2`
-tokens of each running request, and the row sees most of it with `H` near `L` and
-`theta` near what a request holds: a share `o / (2 M)` of the budget at any size of the
-instance, wherever the answers `o` are long or the budget small.
+tokens of each running request, and the row captures most of it with `H` near `L` and
+`theta` near the KV of a request: a share `o / (2 M)` of the budget at any size of the
+instance, which matters if the answers `o` are long or the budget is small.
 
 **The bound.** With prices `nu_t >= 0` of the rows, multiplied by `theta`, the bound of
 `lp.prices` becomes
@@ -37,9 +38,9 @@ instance, wherever the answers `o` are long or the budget small.
 
     reward(c) = M sum_{t <= c} nu_t (H_t - (c - t))^+.
 
-All are integers, times `2^q`; sums may wrap around 64 bits on the way, and what they
-come to is checked to fit. Tokens are counted without rounding up to blocks, and caps
-on a step are left out; both make `D` smaller, so it stays a bound with them.
+All are integers, times `2^q`; intermediate sums may wrap around 64 bits, and final
+values are checked to fit. Tokens are counted without rounding up to blocks, and caps
+on a step are left out; both make `D` smaller, so it remains a bound.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-# Not imported from lp.prices: the kernel below has them compiled in, and numba's cache
-# would not notice when they change in another file.
+# Not imported from lp.prices: they are compiled into the kernel below, and numba's
+# cache does not notice changes in another file.
 COARSE = 256
 FINE = 16
 """Lengths of the blocks of starts that are skipped together."""
 
 MAX_VALUE = 2**62
-"""Above this a bracket would not be safe in 64 bits."""
+"""Limit on a bracket for safe 64-bit arithmetic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +82,7 @@ class GrowthPrices:
     horizon : int64 array, shape (T,)
         `H_t`, at least 0.
     theta : int
-        Tokens from which on a request counts as a whole one, at least 1.
+        Tokens held from which a request counts fully in a row, at least 1.
     scale_bits : int
         `q`.
     """
@@ -95,10 +96,10 @@ class GrowthPrices:
 def growth_prices(
     instance: Instance, prices: Floats, horizon: Ints, theta: int
 ) -> GrowthPrices:
-    """Turn prices of KV into prices of growth rows, with as many bits as there is room.
+    """Convert prices of KV to prices of growth rows, with as many bits as possible.
 
-    A row's price is `lambda_t / (theta + H_t)`: then a request that holds up to
-    `theta` tokens pays as much as before.
+    A row's price is `lambda_t / (theta + H_t)`, so that the cost of a request that
+    holds up to `theta` tokens does not change.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def growth_prices(
     Raises
     ------
     ValueError
-        If a price is not finite, or the instance leaves no room for a single bit.
+        If a price is not finite, or 64 bits do not allow a single bit of precision.
     """
     if not np.isfinite(prices).all():
         raise ValueError("prices must be finite.")
@@ -142,7 +143,7 @@ def least_brackets(instance: Instance, prices: GrowthPrices) -> int:
     """Sum of the requests' least brackets, times `2^q`; raises as `growth_bound`."""
     _refuse(instance, prices)
     least = np.zeros(instance.num_requests, dtype=np.int64)
-    with np.errstate(over="ignore"):  # sums wrap on the way; see the module
+    with np.errstate(over="ignore"):  # intermediate sums wrap; see the module
         tables = _Tables.of(prices, instance.usable_kv)
         _search(
             instance.prefill, instance.decode, instance.arrival,
@@ -162,9 +163,9 @@ def price_of_rows(instance: Instance, prices: GrowthPrices) -> int:
 def _largest_cost(
     instance: Instance, value: Floats, horizon: Ints, theta: int
 ) -> float:
-    """No cost of a request and no reward is larger, in the unit of the prices.
+    """Upper limit on a request's cost and on a reward, in the unit of the prices.
 
-    Floats do: what is compared with this leaves a factor of 2.
+    Floats suffice: the limits compared with it leave a factor of 2.
     """
     s, o = instance.prefill.astype(np.float64), instance.decode.astype(np.float64)
     volume = float((s * o + o * (o + 1) / 2).max(initial=0))
@@ -175,7 +176,7 @@ def _largest_cost(
 
 
 def _last_step(instance: Instance, horizon: Ints) -> int:
-    """No start that is looked at completes later."""
+    """Last completion of the starts that are evaluated."""
     last = len(horizon) + int(horizon.max(initial=0))
     last = max(last, int(instance.arrival.max(initial=0)))
     return last + int(instance.decode.max(initial=0)) + 1
@@ -184,7 +185,7 @@ def _last_step(instance: Instance, horizon: Ints) -> int:
 def _refuse(instance: Instance, prices: GrowthPrices) -> None:
     value, horizon = prices.value, prices.horizon
     if len(value) != len(horizon):
-        raise ValueError("there must be as many prices as horizons.")
+        raise ValueError("prices and horizons must be equally many.")
     if min(int(value.min(initial=0)), int(horizon.min(initial=0))) < 0:
         raise ValueError("prices and horizons must not be negative.")
     if prices.theta < 1 or prices.scale_bits < 0:
@@ -200,12 +201,12 @@ def _refuse(instance: Instance, prices: GrowthPrices) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Prefix sums over steps, and what skips blocks of starts.
+    """Prefix sums over steps, and bounds on them that allow blocks to be skipped.
 
     `plain` has six rows: sums and moments (`sum of u x_u`) of `theta nu`, then those of
     its least value in the `COARSE` and the `FINE` steps from each step on. `extra` has
-    the same of `nu H`. `reward[c]` is that of a completion in step `c`, with its
-    largest value in the `COARSE` and the `FINE` steps from `c` on below it.
+    the same of `nu H`. Row 0 of `reward` has the reward of a completion in each step,
+    rows 1 and 2 its largest value in the `COARSE` and the `FINE` steps from there on.
     """
 
     plain: Ints
@@ -251,7 +252,7 @@ def _sums(value: Ints) -> Ints:
 
 
 def _largest(value: Ints, width: int) -> Ints:
-    """Largest of the `width` values from each one on; behind the last come zeros."""
+    """Largest of the `width` values from each one on; padded with zeros."""
     padded = np.concatenate([value, np.zeros(width, dtype=np.int64)])
     reach = 1
     while reach < width:
@@ -272,7 +273,7 @@ def _bracket(
     extra: Ints,
     reward: Ints,
 ) -> int:
-    """Bracket of a start, or what no start of its block is below (`row` 1 and 2)."""
+    """Bracket of a start (`row` 0), or a lower bound on its block (`row` 1 and 2)."""
     steps = plain.shape[1] - 1
     low = min(t, steps)
     middle = min(
@@ -303,9 +304,9 @@ def _search(
 ) -> None:
     """Fill `least` (modified in place) with each request's least bracket.
 
-    From `reach` steps after the prices on there is nothing to pay or to gain, so no
-    later start is better than that one. A look at every `COARSE`-th start gives a good
-    bracket to beat; then blocks are skipped in which no start can beat the best so far.
+    From `reach` steps after the prices on, costs and rewards are 0, so no later start
+    is better than the first of them. Every `COARSE`-th start is evaluated first; then
+    blocks are skipped in which no start can be better than the best so far.
     """
     top = reward[0].max()
     for i in range(len(prefill)):

@@ -1,9 +1,9 @@
-"""The growth bound: the dual bound's prices, put on rows that know usage grows.
+"""The growth bound: the dual bound's prices, used on growth rows.
 
 Any prices `nu`, horizons `H` and `theta` prove a bound (`lp.growth`). Here `nu` comes
 from prices `lambda` of KV, `H` is about the time from one completion to the next in the
-fluid relaxation, and `theta` is tried among the sizes of the requests. At the optimal
-`lambda` of the linear relaxation this was within 0.1 % of what climbing anew reaches.
+fluid relaxation, and `theta` is chosen among the sizes of the requests. At the optimal
+`lambda` of the linear relaxation this is within 0.1 % of optimising `nu` directly.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 QUANTILES = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
-"""Where `theta` is tried in the sizes of the requests, weighted by volume."""
+"""Quantiles of the requests' sizes, weighted by volume, tried for `theta`."""
 
 SAMPLE = 1000
-"""`theta` and horizons are chosen on about this many requests."""
+"""Approximate size of the sample on which `theta` and horizons are chosen."""
 
 MANY_STEPS = 10**6
 """Steps up to which the scan of growth rows takes two seconds for few requests."""
 
-STRETCHES = (0.6, 0.85, 1.1)
-"""Horizons that are tried, in times from one completion to the next."""
+HORIZON_FACTORS = (0.6, 0.85, 1.1)
+"""Horizons tried, as multiples of the time from one completion to the next."""
 
 
 def growth_is_quick(instance: Instance, time_limit: float | None) -> bool:
@@ -60,7 +60,7 @@ def growth_is_quick(instance: Instance, time_limit: float | None) -> bool:
 
 @register_bound(
     "growth",
-    about="the dual bound on rows that know that running requests will grow",
+    about="the dual bound on rows that account for the growth of running requests",
     cost="as the dual bound",
     quick=growth_is_quick,
     stage=Stage.CLIMB,
@@ -68,10 +68,10 @@ def growth_is_quick(instance: Instance, time_limit: float | None) -> bool:
 def growth(instance: Instance, options: BoundOptions) -> Bound:
     """Dual bound strengthened by growth rows; never below the dual bound.
 
-    With a certificate: growth rows, or prices where they prove as much. Where requests
-    times steps are more than `lp.dual.HUGE` the scan takes most of a minute, and above
-    `MANY_STEPS` it takes seconds; if the time is over by then, or Ctrl-C has ended the
-    climb, it is the dual bound.
+    The certificate has growth rows, or prices if they prove the same bound. If requests
+    times steps exceed `lp.dual.HUGE` the scan takes most of a minute, and above
+    `MANY_STEPS` seconds; if the time limit has passed by then, or Ctrl-C has ended the
+    ascent, the result is the dual bound.
     """
     ascent = climb_once(instance, options)
     climbed = ascent.certificate
@@ -95,7 +95,7 @@ def growth(instance: Instance, options: BoundOptions) -> Bound:
 def growth_certificate(
     instance: Instance, prices: GrowthPrices, bound: int
 ) -> GrowthCertificate:
-    """Turn prices of growth rows and what they prove into a certificate."""
+    """Certificate of a bound by prices of growth rows."""
     return GrowthCertificate(
         instance_hash(instance),
         bound,
@@ -107,13 +107,13 @@ def growth_certificate(
 
 
 def strengthen(instance: Instance, prices: Floats) -> GrowthPrices | None:
-    """Look for the growth rows of the largest bound.
+    """Search for the growth rows of the largest bound.
 
     Parameters
     ----------
     instance : Instance
     prices : float64 array, shape (T,)
-        Good prices of a token of KV in the steps `t = 1, ..., T`.
+        Prices of a token of KV in the steps `t = 1, ..., T`, near the optimal ones.
 
     Returns
     -------
@@ -127,16 +127,16 @@ def strengthen(instance: Instance, prices: Floats) -> GrowthPrices | None:
     sample = instance.subset(np.arange(0, instance.num_requests, stride))
     part = sample.num_requests / instance.num_requests
 
-    def at(theta: int, stretch: float) -> tuple[float, GrowthPrices]:
-        horizon = np.minimum(stretch * spacing, len(prices)).astype(np.int64)
+    def at(theta: int, factor: float) -> tuple[float, GrowthPrices]:
+        horizon = np.minimum(factor * spacing, len(prices)).astype(np.int64)
         found = growth_prices(instance, prices, horizon, theta)
         value = least_brackets(sample, found) / part - price_of_rows(instance, found)
         return value / 2**found.scale_bits, found
 
-    middle = STRETCHES[len(STRETCHES) // 2]
+    middle = HORIZON_FACTORS[len(HORIZON_FACTORS) // 2]
     tried = {theta: at(theta, middle) for theta in _sizes(instance)}
     theta = max(tried, key=lambda key: tried[key][0])
-    ends = [at(theta, stretch) for stretch in STRETCHES if stretch != middle]
+    ends = [at(theta, factor) for factor in HORIZON_FACTORS if factor != middle]
     return max([tried[theta], *ends], key=lambda pair: pair[0])[1]
 
 
@@ -158,7 +158,7 @@ def fluid_spacing(instance: Instance, steps: int) -> Floats:
 
 
 def _sizes(instance: Instance) -> list[int]:
-    """Tokens that requests hold in the middle of their lives, at some quantiles."""
+    """Tokens held by requests halfway through their answers, at `QUANTILES`."""
     size = instance.prefill + instance.decode // 2
     order = np.argsort(size)
     share = np.cumsum(volume(instance)[order].astype(np.float64))

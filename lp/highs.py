@@ -1,4 +1,4 @@
-"""The only door to HiGHS: arrays in; status, values, duals and a bound out."""
+"""Interface to HiGHS: arrays in; status, values, duals and a bound out."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FEASIBILITY = 1e-7
-"""How far HiGHS lets a row or a reduced cost be on the wrong side."""
+"""HiGHS's tolerance on rows and reduced costs."""
 
 INTEGRALITY = 1e-6
-"""How far from an integer HiGHS calls a value integer."""
+"""HiGHS's tolerance on integer values."""
 
 SOLVERS = ("simplex", "primal-simplex", "ipm", "pdlp", "hipo")
 """Algorithms for linear programs; "hipo" is not in every build of HiGHS."""
 
 POLL_S = 0.1
-"""How often a waiting call looks whether Ctrl-C was pressed."""
+"""Seconds between two checks for Ctrl-C of a waiting call."""
 
 
 class SolverError(SortedfError, RuntimeError):
-    """HiGHS failed; the message is HiGHS's own."""
+    """HiGHS failed; the message includes HiGHS's own."""
 
 
 class SolverStatus(StrEnum):
-    """How HiGHS ended."""
+    """Termination status of HiGHS."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -60,18 +60,18 @@ STATUSES = {
     "kMemoryLimit": SolverStatus.LIMIT,
     "kObjectiveBound": SolverStatus.LIMIT,
     "kObjectiveTarget": SolverStatus.LIMIT,
-    # Feasible or not is open, an empty model is one that never arrived.
+    # Feasibility is undecided; an empty model was not passed correctly.
     "kUnboundedOrInfeasible": SolverStatus.UNKNOWN,
     "kModelEmpty": SolverStatus.UNKNOWN,
     "kNotset": SolverStatus.UNKNOWN,
     "kUnknown": SolverStatus.UNKNOWN,
 }
-"""What HiGHS's model statuses mean. One that is not here is unknown."""
+"""Status by HiGHS's model status; any other one is UNKNOWN."""
 
 FAILURES = frozenset(
     ("kLoadError", "kModelError", "kPresolveError", "kSolveError", "kPostsolveError")
 )
-"""Model statuses after which nothing that HiGHS says can be used."""
+"""Model statuses after which HiGHS has no usable result."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,23 +98,22 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What HiGHS found.
+    """Solution returned by HiGHS.
 
     Attributes
     ----------
     status : SolverStatus
     message : str
-        HiGHS's own words for it.
+        HiGHS's message for it.
     x : float64 array or None
-        A feasible point, if there is one.
+        A feasible point, if one was found.
     row_dual : float64 array or None
         Change of the objective per unit of each row's bound: negative on the binding
         rows `<=` of a minimisation. Linear programs only.
     objective : float or None
-        That of `x`.
+        Objective of `x`.
     dual_bound : float or None
-        No feasible point of an integer program has a smaller objective, as far as
-        floating point can tell.
+        Lower bound on the objective of an integer program, in floating point.
     interrupted : bool
         Whether Ctrl-C was pressed, even if HiGHS finished first.
     runtime_s : float
@@ -140,12 +139,12 @@ class Model:
     ----------
     columns : Columns
     row_lower, row_upper : float64 array
-        Infinite where there is none.
+        Infinite if there is no limit.
     integer : bool
     solver : str
         One of `SOLVERS`, for a linear program.
     presolve : bool
-        Worth it for a single solve; what is added later starts from the last basis.
+        Useful for a single solve; after added columns HiGHS starts from the last basis.
 
     Raises
     ------
@@ -165,16 +164,16 @@ class Model:
         solver: str = "simplex",
         presolve: bool = True,
     ) -> None:
-        self._complaints: list[str] = []
+        self._errors: list[str] = []
         self._stop = threading.Event()
         self._highs = silent_highs()
         self._integer = integer
-        self._listen()
+        self._subscribe()
         self._set_options(solver, presolve)
         self._pass(columns, row_lower, row_upper)
 
     def add(self, columns: Columns) -> None:
-        """Add columns to a linear program; the last basis stays."""
+        """Add columns to a linear program; the last basis is kept."""
         m = len(columns)
         status = self._highs.addCols(
             m,
@@ -189,28 +188,28 @@ class Model:
         self._refuse_errors(status)
 
     def start_from(self, x: Floats) -> None:
-        """Give an integer program a feasible point to begin with."""
+        """Set a feasible initial point of an integer program."""
         point = _highspy().HighsSolution()
         point.col_value = x
         self._refuse_errors(self._highs.setSolution(point))
 
     def solve(self, time_limit_s: float | None = None) -> Solution:
-        """Solve, for no longer than a time limit.
+        """Solve the program within a time limit.
 
-        Ctrl-C stops HiGHS, and what it has found so far is returned; pressed again
-        before HiGHS has stopped, it raises KeyboardInterrupt as usual. HiGHS looks
-        between iterations, not during presolve and not in "pdlp".
+        Ctrl-C stops HiGHS, and its best solution so far is returned; pressed again
+        before HiGHS has stopped, it raises KeyboardInterrupt as usual. HiGHS checks for
+        it between iterations, not during presolve and not in "pdlp".
 
         Raises
         ------
         SolverError
-            If HiGHS ends in a state of error.
+            If HiGHS ends with an error.
         """
         began = time.perf_counter()
         highs = self._highs
         limit = np.inf
         if time_limit_s is not None:
-            # HiGHS counts the time of all runs together.
+            # HiGHS's limit applies to the total time of all runs.
             limit = highs.getRunTime() + max(time_limit_s, 0.0)
         self._refuse_errors(highs.setOptionValue("time_limit", limit))
         self._refuse_errors(self._run())
@@ -235,10 +234,10 @@ class Model:
         )
 
     def _run(self) -> Any:
-        """Run HiGHS in a thread of its own, so that Ctrl-C reaches Python at once.
+        """Run HiGHS in a separate thread, so that Ctrl-C reaches Python at once.
 
-        There it also has its own scheduler, whose number of threads does not depend
-        on who else in this process has called HiGHS.
+        HiGHS has one scheduler per thread, so its number of threads then does not
+        depend on other uses of HiGHS in this process.
         """
         outcome: list[Any] = []
         done = threading.Event()
@@ -250,7 +249,7 @@ class Model:
                 done.set()
 
         self._stop.clear()
-        self._complaints.clear()
+        self._errors.clear()
         thread = threading.Thread(target=run, daemon=True)
         try:
             thread.start()
@@ -260,25 +259,25 @@ class Model:
             _wait_for(done)
         return outcome[0] if outcome else None
 
-    def _listen(self) -> None:
-        """Hear what HiGHS complains about, and let it ask whether to stop."""
+    def _subscribe(self) -> None:
+        """Subscribe to HiGHS's error messages and interrupt callbacks."""
 
-        def hear(event: Any) -> None:
+        def collect_error(event: Any) -> None:
             kind, _, text = event.message.partition(":")
             if kind == "ERROR":
-                self._complaints.append(text.strip())
+                self._errors.append(text.strip())
 
-        def ask(event: Any) -> None:
+        def interrupt(event: Any) -> None:
             event.interrupt(self._stop.is_set())
 
         highs = self._highs
-        highs.cbLogging.subscribe(hear)
-        for question in (
+        highs.cbLogging.subscribe(collect_error)
+        for callback in (
             highs.cbSimplexInterrupt,
             highs.cbIpmInterrupt,
             highs.cbMipInterrupt,
         ):
-            question.subscribe(ask)
+            callback.subscribe(interrupt)
 
     def _set_options(self, solver: str, presolve: bool) -> None:
         if solver not in SOLVERS:
@@ -292,10 +291,10 @@ class Model:
             "primal_feasibility_tolerance": FEASIBILITY,
             "dual_feasibility_tolerance": FEASIBILITY,
             "mip_feasibility_tolerance": INTEGRALITY,
-            "mip_rel_gap": 0.0,  # to the end: the optimum is an integer
+            "mip_rel_gap": 0.0,  # no early stop: the optimum is an integer
             "simplex_strategy": 4 if primal else 1,
             "run_crossover": "off",  # prices and mean starts need no vertex
-            "output_flag": solver != "pdlp",  # which prints past the log
+            "output_flag": solver != "pdlp",  # it prints without using the log
         }
         if not self._integer:
             options["solver"] = "simplex" if primal else solver
@@ -328,19 +327,19 @@ class Model:
             raise SolverError(self._failure("error"))
 
     def _failure(self, what: str) -> str:
-        return ": ".join([f"HiGHS failed ({what})", *self._complaints[-3:]])
+        return ": ".join([f"HiGHS failed ({what})", *self._errors[-3:]])
 
 
 def status_of(name: str) -> SolverStatus:
-    """Meaning of a HiGHS model status; UNKNOWN for one that is not in the table."""
+    """Return our status for a HiGHS model status; UNKNOWN if it is not in the table."""
     return STATUSES.get(name, SolverStatus.UNKNOWN)
 
 
 def silent_highs() -> Any:
-    """Make a HiGHS that prints nothing, not even its banner.
+    """Create a HiGHS object that prints nothing, not even its banner.
 
-    HiGHS prints the banner once in a process, on standard output, when callbacks are
-    enabled, which is before anybody could have switched it off.
+    HiGHS prints the banner once per process, on standard output, when callbacks are
+    enabled, which is before its constructor returns.
     """
 
     class Silent(_highspy().Highs):  # type: ignore[misc]
@@ -363,7 +362,7 @@ def _highspy() -> Any:
 
 
 def _wait_for(done: threading.Event) -> None:
-    # Not by joining the thread: in Python 3.11 and 3.12 a join that Ctrl-C breaks off
-    # takes the thread for finished.
+    # Not by Thread.join: in Python 3.11 and 3.12 an interrupted join marks the thread
+    # as finished.
     while not done.wait(POLL_S):
         pass

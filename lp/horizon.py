@@ -1,4 +1,4 @@
-"""How late a request can start in an optimal schedule."""
+"""Latest starts of requests in an optimal schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LP_SLACK = 1.2
 
 
 def good_schedule(instance: Instance) -> Schedule:
-    """Find the best of a few placements by volume: quick, and close to the optimum."""
+    """Return the best of a few placements by volume: fast, and close to the optimum."""
     order = RULES["svf"](instance, Options())
     schedules = [place(instance, order, backfill=window) for window in WINDOWS]
     return min(schedules, key=lambda schedule: schedule.tel)
@@ -49,19 +49,20 @@ def latest_starts(instance: Instance, tel: int) -> Ints:
     Notes
     -----
     Let `p` be the starts of an optimal schedule, `C = p + o` and `A` the last arrival.
-    The lesser of two limits counts.
+    The result is the lesser of two limits.
 
-    *Never idle at the end.* In each step from `A + 1` to the makespan something runs.
-    Otherwise all that starts at that step or later could start one step sooner: it has
-    arrived, it meets nobody new, and TEL would fall. So `C_i <= A + sum_j o_j`.
+    *Never idle at the end.* In each step from `A + 1` to the makespan a request runs.
+    Otherwise all requests that start at that step or later could start one step
+    earlier: they have arrived, they overlap with no other request, and TEL would fall.
+    So `C_i <= A + sum_j o_j`.
 
     *Latency is limited.* `sum_j (C_j - a_j) <= tel` and each `C_j - a_j >= o_j`, so
     `p_i - a_i = (C_i - a_i) - o_i <= tel - sum_j o_j`.
 
-    A third one is true and was tried: as no request could start sooner while the others
-    stay, its wait meets a crowded step in every stretch as long as its answer, and the
-    memory-time of the others limits how many. It took away a fifth of the starts, all
-    of which prices rule out anyway (`lp.milp`).
+    A third limit is valid but not used: no request could start earlier while the others
+    stay, so its wait contains a nearly full step in every interval as long as its
+    answer, and the volume of the others limits their number. It excludes a fifth of the
+    starts, all of which prices exclude as well (`lp.milp`).
     """
     arrival, decode = instance.arrival, instance.decode
     total = exact_sum(decode)
@@ -71,9 +72,9 @@ def latest_starts(instance: Instance, tel: int) -> Ints:
 
 
 def relaxed_horizon(schedule: Schedule) -> int:
-    """Last step that the linear relaxation looks at by default.
+    """Default horizon of the linear relaxation, in steps.
 
-    A proven horizon would be many times longer, and is not needed: the bound is
-    evaluated from the prices for every start, however late.
+    A proven horizon would be many times longer and is not needed: the bound is
+    evaluated from the prices over all starts.
     """
     return math.ceil(LP_SLACK * schedule.makespan)

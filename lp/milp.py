@@ -31,40 +31,41 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SAFETY = 0.5
-"""A start is left out only if it costs half a step more than the argument needs."""
+"""Margin in steps by which a start must exceed the limit to be left out."""
 
 BOUND_ERROR = 1e-6
-"""Relative error that HiGHS's bound of an integer program is granted."""
+"""Relative error allowed for HiGHS's bound of an integer program."""
 
 MAX_REQUESTS = 8
 """Requests up to which a comparison of all methods includes this one."""
 
 MAX_NONZEROS = 1_000_000
-"""Largest program that HiGHS gets; one round of its cuts took 20 s at a little more,
-and nothing stops it within a round.
+"""Entries of the largest program passed to HiGHS; slightly above, one round of its cuts
+takes 20 s and cannot be interrupted.
 """
 
 TIME_LIMIT_S = 60.0
-"""Seconds if no time limit is given: short answers are solved in one, six requests of
-hundreds of tokens perhaps not in hours.
+"""Default time limit in seconds: instances with short answers take one second, six
+requests of hundreds of tokens possibly hours.
 """
 
 
 def milp(instance: Instance, options: Options) -> Outcome:
     """Find an optimal schedule, or the best one until the time limit, with a bound.
 
-    The best schedule of the list rules is the start. The linear relaxation then leaves
-    out starts that no better schedule can have (`_useful_starts`), and HiGHS solves the
+    The initial schedule is the best of the list rules. The linear relaxation excludes
+    starts that no better schedule can have (`_useful_starts`), and HiGHS solves the
     program over the others, with the engine's caps.
 
-    Unlike the bounds "lp" and "dual", HiGHS's bound comes from floating point: it is
-    the word of a solver, not a certificate (see `_proven`).
+    Unlike the bounds "lp" and "dual", HiGHS's bound is in floating point: it has no
+    certificate (see `_proven`).
 
     Raises
     ------
     TooLargeError
-        If more than `MAX_NONZEROS` entries are left. Up to `MAX_REQUESTS` requests,
-        where a comparison of all methods comes here unasked, the start is the answer.
+        If more than `MAX_NONZEROS` entries are left. Up to `MAX_REQUESTS` requests, the
+        size for which a comparison includes this method, the initial schedule is
+        returned instead.
     """
     began = time.perf_counter()
     limit = TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
@@ -115,13 +116,13 @@ METHODS.register("milp")(
 def _useful_starts(
     instance: Instance, incumbent: Schedule, prices: Floats
 ) -> tuple[Ints, Ints]:
-    """List starts that a better schedule could have, and the incumbent's own.
+    """List starts that a better schedule could have, and the incumbent's.
 
-    None is later than `lp.horizon.latest_starts`. And with the bracket
+    None is later than `lp.horizon.latest_starts`. With the bracket
     `b_i(t) = t + o_i - a_i + sum_j lambda_{t+j} w_ij` any schedule `p` has
     `TEL >= sum_i b_i(p_i) - M sum lambda` (see `lp.prices`), so one in which `i` starts
-    at `t` has `TEL >= D(lambda) + b_i(t) - min b_i`. Where that is above the
-    incumbent's TEL less 1, no better schedule starts `i` at `t`.
+    at `t` has `TEL >= D(lambda) + b_i(t) - min b_i`. If that is above the incumbent's
+    TEL minus 1, no better schedule starts `i` at `t`.
     """
     latest = latest_starts(instance, incumbent.tel)
     latest = np.maximum(latest, incumbent.start)
@@ -161,14 +162,14 @@ def _solve(
         formulation.row_lower,
         formulation.row_upper,
         integer=True,
-        presolve=False,  # on long answers it takes minutes, whatever the time limit
+        presolve=False,  # with long answers it takes minutes and ignores the time limit
     )
     model.start_from((start == incumbent.start[request]).astype(np.float64))
     return model.solve(time_limit_s)
 
 
 def _schedule(instance: Instance, request: Ints, start: Ints, x: Floats) -> Schedule:
-    """Read the schedule off a point that is integer but for rounding."""
+    """Schedule of a point that is integer up to rounding."""
     chosen = np.zeros(instance.num_requests, dtype=np.int64)
     ones = x > 0.5
     chosen[request[ones]] = start[ones]
@@ -176,21 +177,21 @@ def _schedule(instance: Instance, request: Ints, start: Ints, x: Floats) -> Sche
 
 
 def _better(incumbent: Schedule, found: Schedule) -> Schedule:
-    """Give the better schedule; what the checker refuses is none."""
+    """Return the found schedule if it is better and feasible, else the incumbent."""
     if found.tel < incumbent.tel and check(incumbent.instance, found).feasible:
         return found
     return incumbent
 
 
 def _proven(solution: Solution, tel: int) -> int:
-    """Round HiGHS's bound to an integer that it supports.
+    """Round HiGHS's bound to an integer, allowing for its tolerances.
 
     Reduced costs may be wrong by `FEASIBILITY`. In a solution the variables add up to
     `n`, so the bound of a linear program is off by at most `n FEASIBILITY`, a tenth of
     `BOUND_ERROR` times TEL, as TEL is at least `n`; the rest of the allowance is for
     rounding in cuts and branches. TEL is an integer: after the allowance the bound is
-    rounded up. Starts were left out that no schedule better than `tel` has, so nothing
-    above `tel` is proven.
+    rounded up. Only starts that no schedule better than `tel` has were excluded, so the
+    bound is at most `tel`.
     """
     if solution.dual_bound is None:
         return 0

@@ -1,8 +1,8 @@
 """List rules from the relaxation: `sorted-lp`, `alpha-points` and `lp-swap`.
 
-A nearly optimal solution of the linear relaxation starts each request a little here
-and a little there. It comes from the climb to the dual bound (`lp.dual`): the random
-starts of the last smoothed function. Any order made from it is placed like any other.
+A nearly optimal solution of the linear relaxation distributes each request's start over
+several steps. It is obtained from the ascent to the dual bound (`lp.dual`): the random
+starts of the last smoothed function. Orders derived from it are placed like any other.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MAX_REQUESTS = 1000
-"""Above, the climb takes longer than its orders are worth."""
+"""Requests above which the ascent takes too long for its gain."""
 
 MAX_SWAPPED = 300
-"""Above, `lp-swap` ends before its first sweep does."""
+"""Requests above which `lp-swap` does not complete its first sweep."""
 
 SWEEPS = 3
 """Passes of `lp-swap` over the list."""
 
 MAX_PLACEMENTS = 20_000
-"""Placements that `lp-swap` tries at most."""
+"""Placements tried by `lp-swap` at most."""
 
 
 @register_rule(
@@ -50,8 +50,8 @@ def sorted_lp(instance: Instance, options: Options) -> Ints:
 
 
 def _ascent(instance: Instance, options: Options) -> Ascent:
-    """Climb to the bound; half a climb is good for a bound, but not for an order."""
-    ascent = climb(instance, options.of_bound(told=False))
+    """Run the whole ascent; a partial one would be a bound, but not a good order."""
+    ascent = climb(instance, options.of_bound(report_progress=False))
     if ascent.interrupted:
         raise KeyboardInterrupt
     return ascent
@@ -60,8 +60,8 @@ def _ascent(instance: Instance, options: Options) -> Ascent:
 def alpha_points(instance: Instance, options: Options) -> Outcome:
     """Order by the step in which a share `alpha` of a request has started.
 
-    Every `alpha` of `lp.smoothing.ALPHAS` is placed, and the best one counts; ties in
-    a step go to the earlier mean start.
+    The order of every `alpha` in `lp.smoothing.ALPHAS` is placed, and the best schedule
+    returned; ties in a step go to the earlier mean start.
     """
     ascent = _ascent(instance, options)
     window = options.backfill or 0
@@ -76,7 +76,7 @@ def lp_swap(instance: Instance, options: Options) -> Outcome:
 
     A sweep swaps each request with the next one, then with the one after that, and so
     on at doubling distances up to 16. It stops after `SWEEPS`, after `MAX_PLACEMENTS`,
-    when a sweep changes nothing, or when the time is over.
+    when a sweep brings no improvement, or at the time limit.
     """
     window = options.backfill or 0
     order = sorted_lp(instance, options)
@@ -117,7 +117,7 @@ def _sweep(
 METHODS.register("alpha-points")(
     Method(
         alpha_points,
-        about="by the step in which a share of it has started in the relaxation",
+        about="by the step in which a share of a request has started in the relaxation",
         guarantee="none proven",
         cost="as the dual bound",
         max_requests=MAX_REQUESTS,

@@ -23,7 +23,7 @@ def prefix_sums(price: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def window_minimum(price: Numbers, width: int) -> Numbers:
-    """Least price in the `width` steps from each step on; prices end with 0.
+    """Least price in the `width` steps from each step on; padded with 0.
 
     `width` is a power of two.
     """

@@ -10,13 +10,13 @@ step and `p_i` its start,
         >=  D(lambda) = sum_i min_{t >= a_i} [t + o_i - a_i + sum_j lambda_{t+j} w_ij]
                         - M sum_t lambda_t.
 
-So `D(lambda)` is a lower bound on TEL whatever the prices are, with no horizon: starts
-are scanned to the end of the prices, and after it a bracket only grows. The largest
+So `D(lambda)` is a lower bound on TEL for any prices, without a horizon: starts are
+scanned to the end of the prices, after which a bracket only grows. The largest
 `D` is the optimum of the time-indexed linear relaxation.
 
-Prices are kept as integers `lambda_t 2^q`, and everything here is exact integer
-arithmetic. Sums may wrap around 64 bits on the way; each bracket itself is checked to
-fit, so its final value is right.
+Prices are stored as integers `lambda_t 2^q`, and all arithmetic here is in exact
+integers. Intermediate sums may wrap around 64 bits; each bracket is checked to fit, so
+its final value is right.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FINE = 16
 """Lengths of the blocks of starts that are skipped together."""
 
 MAX_VALUE = 2**62
-"""Above this a bracket would not be safe in 64 bits."""
+"""Limit on a bracket for safe 64-bit arithmetic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ def fixed_point(instance: Instance, prices: ArrayLike) -> Prices:
     Raises
     ------
     ValueError
-        If a price is not finite, or the instance leaves no room for a single bit.
+        If a price is not finite, or 64 bits do not allow a single bit of precision.
     """
     floats = np.asarray(prices, dtype=np.float64)
     if floats.ndim != 1 or not np.isfinite(floats).all():
@@ -109,7 +109,7 @@ def best_starts(instance: Instance, prices: Prices) -> tuple[Ints, int]:
     block = instance.engine.block_size
     start = np.empty(instance.num_requests, dtype=np.int64)
     least = np.empty(instance.num_requests, dtype=np.int64)
-    with np.errstate(over="ignore"):  # sums wrap on the way; see the module
+    with np.errstate(over="ignore"):  # intermediate sums wrap; see the module
         tables = _Tables.of(prices.value, block)
         _search(
             instance.prefill, instance.decode, instance.arrival,
@@ -123,18 +123,18 @@ def best_starts(instance: Instance, prices: Prices) -> tuple[Ints, int]:
 
 
 def dual_value(instance: Instance, prices: Prices) -> tuple[Ints, int]:
-    """Evaluate `D(lambda)` exactly; return the starts behind it and `D 2^q`."""
+    """Evaluate `D(lambda)` exactly; return the minimising starts and `D 2^q`."""
     start, total = best_starts(instance, prices)
     return start, total - instance.usable_kv * prices.total()
 
 
 def bound_of(prices: Prices, value: int) -> int:
-    """Round `D 2^q` up to the next integer: TEL is one."""
+    """Round `D` up to the next integer, since TEL is an integer."""
     return -(-value >> prices.scale_bits)
 
 
 def certify(instance: Instance, prices: ArrayLike) -> Certificate:
-    """Turn prices from any source into a proven lower bound on TEL.
+    """Prove a lower bound on TEL by prices from any source.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ def certify(instance: Instance, prices: ArrayLike) -> Certificate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Prefix sums over steps `0, ..., T` of prices, and of what skips blocks.
+    """Prefix sums over steps `0, ..., T` of prices, and of window minima.
 
     `sums[t]` is the sum of the prices up to step `t` and `moments[t]` that of
     `u lambda_u`, so a request's cost is a difference of two entries. `rounding[r, t]`
-    sums `lambda_u ((-(u + r)) mod B)`: what rounding up to blocks adds for a request
+    sums `lambda_u ((-(u + r)) mod B)`: the cost of rounding up to blocks for a request
     with `s - p = r mod B`. The coarse and fine ones are sums and moments of the least
     price in the window that begins in each step.
     """
@@ -190,7 +190,7 @@ class _Tables:
 
 
 def _largest_bracket(instance: Instance, steps: int, largest_price: float) -> float:
-    """No bracket and no arrival is larger, in steps."""
+    """Upper limit on brackets and arrivals, in steps."""
     if instance.num_requests == 0:
         return 1.0
     last = max(steps, int(instance.arrival.max())) + int(instance.decode.max())
@@ -242,16 +242,16 @@ def _search(
 ) -> None:
     """Fill `start` and `least` (modified in place) with each request's best start.
 
-    A bracket is at least its `t + o`, and at least what it would be if each step of a
-    block of starts had the least price of its window; blocks that cannot beat the best
-    so far are skipped. A look at every `COARSE`-th start gives a good one to beat.
+    A bracket is at least its `t + o`, and at least its value with each price replaced
+    by the least one of its window; blocks of starts that cannot be better than the best
+    so far are skipped. Every `COARSE`-th start is evaluated first.
     """
     for i in range(len(prefill)):
         s = prefill[i]
         o = decode[i]
         first = arrival[i]
         last = max(first, steps)
-        best = (last + o) * one  # after the prices there is nothing to pay
+        best = (last + o) * one  # after the last price KV costs nothing
         best_start = last
         for fast in range(2):
             t = first

@@ -1,9 +1,9 @@
-"""Minimising a smooth function over x >= 0: projected L-BFGS.
+"""Minimisation of a smooth function over x >= 0: projected L-BFGS.
 
-Written out because the climb calls it with ten thousand variables and a function that
-costs milliseconds: scipy's L-BFGS-B spent longer than that on its own bookkeeping, and
-many times longer where its threads met a busy machine. Everything here is a few dozen
-passes over vectors.
+The ascent calls it with ten thousand variables and a function that takes milliseconds:
+scipy's L-BFGS-B takes longer than that for its own bookkeeping, and many times longer
+when its threads compete for a busy machine. An iteration here is a few dozen passes
+over vectors.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Pairs = deque[tuple[Floats, Floats, float]]
 
 MEMORY = 12
-"""Pairs of steps and changes of the slope that are kept."""
+"""Stored pairs of a step and the change of the gradient."""
 
 ARMIJO = 1e-4
-"""Share of the promised decrease that a step must bring."""
+"""Share of the predicted decrease that a step must achieve."""
 
 HALVINGS = 12
-"""Most times that a step is shortened."""
+"""Reductions of a step, at most."""
 
 
 def minimise(
@@ -45,15 +45,15 @@ def minimise(
     Parameters
     ----------
     function : callable
-        Gives value and gradient, shape (n,).
+        Returns value and gradient, shape (n,).
     x : float64 array, shape (n,)
-        Start, not changed.
+        Initial point, not modified.
     iterations : int
-        Most steps.
+        Steps, at most.
     tolerance : float
-        Ends when a step lowers the value by less than this, relatively.
+        Relative decrease of the value below which it ends.
     stop : callable
-        Asked before each step, and before a step is shortened.
+        Called before each step, and before a step is shortened; ends if true.
 
     Returns
     -------
@@ -62,8 +62,8 @@ def minimise(
 
     Notes
     -----
-    Variables at 0 whose slope would push them below are held there; the others move
-    along the quasi-Newton direction, projected, with backtracking.
+    Variables at 0 with a positive gradient stay fixed; the others move along the
+    projected quasi-Newton direction, with backtracking.
     """
     value, slope = function(x)
     pairs: Pairs = deque(maxlen=MEMORY)
@@ -74,7 +74,7 @@ def minimise(
         direction = _direction(np.where(free, slope, 0), free, pairs)
         moved = _line_search(function, x, value, slope, direction, stop)
         if moved is None and pairs and not stop():
-            pairs.clear()  # try again along the plain slope
+            pairs.clear()  # try again along the gradient
             direction = _direction(np.where(free, slope, 0), free, pairs)
             moved = _line_search(function, x, value, slope, direction, stop)
         if moved is None:
@@ -92,7 +92,7 @@ def minimise(
 
 
 def _direction(slope: Floats, free: NDArray[np.bool_], pairs: Pairs) -> Floats:
-    """Two-loop recursion on the free variables; the steepest one without pairs."""
+    """Two-loop recursion on the free variables; steepest descent without pairs."""
     if not pairs:
         longest = float(np.max(np.abs(slope), initial=0))
         return -slope / (longest or 1.0) * 0.05
@@ -118,7 +118,7 @@ def _line_search(
     direction: Floats,
     stop: Callable[[], bool],
 ) -> tuple[Floats, float, Floats] | None:
-    """Shorten the projected step until it lowers the value enough; None if never."""
+    """Shorten the projected step until it satisfies `ARMIJO`; None if it never does."""
     length = 1.0
     for _ in range(HALVINGS):
         new_x = np.maximum(x + length * direction, 0)
@@ -130,12 +130,12 @@ def _line_search(
             return new_x, new_value, new_slope
         if stop():
             return None
-        # The least point of the parabola through both values, within reason.
+        # Minimum of the parabola through both values, clipped.
         bend = new_value - value - promised
         length *= float(np.clip(-promised / (2 * bend), 0.1, 0.5))
     return None
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    """Inner product without threads, which cost more than they save here."""
+    """Inner product without threads, which are slower for these sizes."""
     return float(np.einsum("i,i->", a, b))

@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-9
-"""Weights of a start up to which it is left out of the solution."""
-
+"""Weight of a start up to which it is left out of the solution."""
 MAX_GENERATED = 200_000_000
-"""Largest matrix whose program is solved by generating columns.
+"""Entries of the largest matrix whose program is solved by column generation.
 
-Only a small part is ever built: this is where the time comes to minutes.
+Only a small part of it is built; at this size a solve takes minutes.
 """
 
 
@@ -51,15 +50,15 @@ class Relaxation:
     ----------
     status : SolverStatus
     message : str
-        The solver's own words.
+        The solver's message.
     objective : float or None
-        That of the fractional starts. If the status is "optimal" it is the optimum
-        over all starts within the horizon, otherwise only above it; None if there are
+        Objective of the fractional starts. If the status is "optimal" it is the optimum
+        over all starts within the horizon, otherwise at least that; None if there are
         no fractional starts.
     request, start : int64 array, shape (m,)
         Starts of positive weight, by request, then step.
     weight : float64 array, shape (m,)
-        `x_{i,t}`; those of each request add up to 1.
+        `x_{i,t}`; the weights of each request sum to 1.
     prices : float64 array, shape (T,)
         `lambda_t` of a token of KV in the steps `t = 1, ..., T`, at least 0.
     certificate : Certificate
@@ -79,7 +78,7 @@ class Relaxation:
 
     @property
     def bound(self) -> int:
-        """Lower bound on TEL, in exact arithmetic; not the solver's own number."""
+        """Lower bound on TEL from the certificate, in exact arithmetic."""
         return self.certificate.bound
 
     @property
@@ -103,24 +102,25 @@ def solve_relaxation(
     """Solve the time-indexed linear relaxation.
 
     Minimise `sum (t + o_i - a_i) x_{i,t}` over `x >= 0` with `sum_t x_{i,t} = 1` and,
-    in every step, at most `M` KV tokens held. The engine's caps on a step are left
-    out, so with them it is a relaxation of the relaxation.
+    in every step, at most `M` KV tokens held. The engine's caps on a step are relaxed
+    as well.
 
     Parameters
     ----------
     instance : Instance
     horizon : int, optional
-        Last step in which anything may run. By default `lp.horizon.relaxed_horizon`
-        of a good schedule. The certificate holds whether or not that is late enough.
+        Last step in which a request may run. By default `lp.horizon.relaxed_horizon`
+        of a good schedule. The certificate is valid for any horizon.
     solver : str
-        "columns" generates columns and is by far the fastest; one of
-        `lp.highs.SOLVERS` gives HiGHS the whole matrix.
+        "columns" is column generation, by far the fastest; one of `lp.highs.SOLVERS`
+        passes the whole matrix to HiGHS.
     time_limit_s : float, optional
-        Seconds after which the best bound so far is given. So it is after Ctrl-C.
+        Seconds after which the best bound so far is returned, as after Ctrl-C.
     max_nonzeros : int, optional
-        Most entries of the whole matrix; by default `MAX_GENERATED` or `MAX_NONZEROS`.
+        Limit on the entries of the whole matrix; by default `MAX_GENERATED` or
+        `MAX_NONZEROS`.
     progress : callable, optional
-        Called as `progress(bound so far, 0)` now and then.
+        Called as `progress(bound so far, 0)` from time to time.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def solve_relaxation(
     Raises
     ------
     TooLargeError
-        If the matrix would have more; nothing has been allocated then.
+        If the matrix would have more entries; raised before it is allocated.
     SolverError
         If HiGHS fails.
 
@@ -148,7 +148,7 @@ def solve_relaxation(
     if horizon is None:
         horizon = relaxed_horizon(schedule)
     if solver == "columns" and schedule.makespan > horizon:
-        solver = "simplex"  # there is no schedule to begin with
+        solver = "simplex"  # there is no initial schedule within the horizon
     latest = horizon - instance.decode
     if max_nonzeros is None:
         max_nonzeros = MAX_GENERATED if solver == "columns" else MAX_NONZEROS
@@ -187,7 +187,7 @@ def lp_bound(instance: Instance, options: BoundOptions) -> Bound:
 def _unsolved(
     status: SolverStatus, message: str, objective: float | None = None
 ) -> Generated:
-    """State what needs no solver."""
+    """Return the result of a program that needs no solver."""
     none, empty = np.empty(0, dtype=np.int64), np.empty(0)
     solution = Solution(status, message, empty, None, objective, None, False, 0.0)
     return Generated(status, message, solution, none, none, empty)
@@ -203,7 +203,7 @@ def _solve_whole(
         formulation.row_lower,
         formulation.row_upper,
         solver=solver,
-        presolve=False,  # on columns as dense as these it takes longer than it saves
+        presolve=False,  # on columns this dense it takes longer than it saves
     )
     solution = model.solve(time_limit_s)
     dual = solution.row_dual
@@ -218,7 +218,7 @@ def _relaxation(instance: Instance, found: Generated, runtime_s: float) -> Relax
     weight = np.zeros(len(found.request)) if x is None else x
     used = np.flatnonzero(weight > NEGLIGIBLE)
     used = used[np.lexsort((found.start[used], found.request[used]))]
-    # Prices from a solver that was stopped can be worse than none.
+    # Prices of a stopped solver can prove less than no prices.
     candidates = (found.prices, np.empty(0))
     certificates = [certify(instance, prices) for prices in candidates]
     return Relaxation(

@@ -1,4 +1,4 @@
-"""The dual function with a soft minimum: smooth, so that it can be climbed fast.
+"""The smoothed dual function, with a soft minimum over starts.
 
 With a temperature `tau > 0`, the minimum over starts in `D(lambda)` is replaced by
 `-tau log sum_t exp(-bracket(t) / tau)`. That is concave and differentiable in the
@@ -6,8 +6,8 @@ prices: its gradient is `E[KV held in step t] - M`, where each request starts at
 with probabilities `exp(-bracket / tau)`, normalised. These random starts are an
 approximate solution of the linear relaxation: their means order the requests.
 
-Brackets more than `CUT` temperatures above the least are left out; everything here is
-floating point and only steers. What is reported is evaluated anew in `lp.prices`.
+Brackets more than `CUT` temperatures above the least are left out. Everything here is
+floating point and only guides the ascent; reported bounds are evaluated in `lp.prices`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CUT = 18.0
 """Brackets this many temperatures above the least have weight 0; exp(-18) = 1.5e-8."""
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
-"""Shares of a request that has started."""
+"""Shares of a request's start for which `alpha_start` is computed."""
 
 WINDOW = 64
 """Length of the blocks of starts that are skipped together."""
@@ -47,12 +47,12 @@ class Smoothed:
     value : float
         Smoothed `D(lambda)`; below the exact one by at most `n tau log(T)`.
     excess : float64 array, shape (T,)
-        Its gradient: expected KV held in each step, less the budget.
+        Its gradient: expected KV held in each step minus the budget.
     mean_start : float64 array, shape (n,)
     likely_start : int64 array, shape (n,)
         The start of least bracket.
     alpha_start : int64 array, shape (k, n)
-        For each of the `ALPHAS`, the step by which that much of a request has started.
+        For each of the `ALPHAS`, the step by which that share of a request has started.
     """
 
     value: float
@@ -67,7 +67,7 @@ def smoothed_dual(
 ) -> Smoothed:
     """Evaluate the smoothed dual function at `prices`, shape (T,).
 
-    `hint` holds a start for each request that is probably good; it only saves time.
+    `hint` holds a start for each request near its least bracket; it only saves time.
     """
     steps = len(prices)
     block = instance.engine.block_size

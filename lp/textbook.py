@@ -1,4 +1,4 @@
-"""The time-indexed program as a text book states it, in PuLP; for small instances.
+"""The time-indexed program in textbook form, in PuLP; for small instances.
 
 `x[i, t]` is 1 if request `i` starts at step `t >= a_i`; it then runs in the steps
 `t + 1, ..., t + o_i` and holds `w(i, j) = s_i + j` tokens, in whole blocks, in its
@@ -9,13 +9,13 @@
                 sum_{i,t runs in u} w(i, u - t) x[i, t] <= M     for each step u
                 x[i, t] in {0, 1}                                (relaxed: x[i, t] >= 0)
 
-and, where the engine has caps on a step,
+and, if the engine has caps on a step,
 
                 sum_{i,t runs in u} x[i, t] <= max_num_seqs
                 sum_i s_i x[i, u - 1] + sum_{i,t < u - 1 runs in u} x[i, t]
                     <= max_batched_tokens.
 
-`lp.formulation` builds the same matrix fast; the tests hold the two against each other.
+`lp.formulation` builds the same matrix faster; tests compare the two.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
     Coefficient = Callable[[int, int], int]
 
 MAX_NONZEROS = 2_000_000
-"""Most entries that are written out; PuLP takes some microseconds for each."""
+"""Entries of the largest program; PuLP takes a few microseconds for each."""
 
 
 def textbook_model(
     instance: Instance, horizon: int | None = None, *, integer: bool = False
 ) -> pulp.LpProblem:
-    """State the program of an instance.
+    """Build the program of an instance.
 
     Parameters
     ----------
     instance : Instance
     horizon : int, optional
-        Last step in which anything may run. By default each request has the starts
+        Last step in which a request may run. By default each request has the starts
         up to `lp.horizon.latest_starts`, which no optimal schedule exceeds.
     integer : bool
-        Whether starts are whole; otherwise it is the linear relaxation.
+        Whether variables are binary; otherwise it is the linear relaxation.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def textbook_optimum(model: pulp.LpProblem) -> float:
     Raises
     ------
     SolverError
-        If it has none: the horizon is too short.
+        If there is none because the horizon is too short.
     """
     import pulp
 
@@ -124,14 +124,14 @@ def write_model(
     *,
     integer: bool = False,
 ) -> None:
-    """Write the program as `.lp` or `.mps`, whole or not at all.
+    """Write the program as `.lp` or `.mps`, atomically.
 
     Parameters
     ----------
     instance, horizon, integer
         As for `textbook_model`.
     path : path-like
-        Its suffix chooses the format.
+        Its suffix determines the format.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def write_model(
 
 
 def _limits(instance: Instance) -> list[tuple[str, Coefficient, int]]:
-    """Name each resource, what step `j` of request `i` takes of it, and its limit."""
+    """Resources of a step: name, use by request `i` in its `j`-th step, and limit."""
     engine, s = instance.engine, instance.prefill.tolist()
     limits: list[tuple[str, Coefficient, int]] = [
         ("memory", lambda i, j: engine.round_up(s[i] + j), instance.usable_kv)

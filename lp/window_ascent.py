@@ -1,12 +1,12 @@
-"""Climbing to better prices where each request may start in a window of steps only.
+"""Ascent to better prices when the starts of each request are limited to a window.
 
 The function is that of `lp.smoothing`, a soft minimum over the starts of each window,
-and the method that of `lp.quasi_newton`: projected L-BFGS. Here everything is one
-compiled kernel, because a search over windows climbs a little in thousands of nodes,
-with a thousand prices each: a node costs less than a millisecond.
+and the method that of `lp.quasi_newton`: projected L-BFGS. Here it is one compiled
+kernel, because a search over windows makes a short ascent in each of thousands of nodes
+with a thousand prices: a node takes less than a millisecond.
 
-One thing is different. In a node without any schedule the function has no maximum and
-prices must grow without end. So a step that goes up as steeply at its end is tripled.
+One thing is different. In a node that contains no schedule the function is unbounded.
+So a step whose slope at its end is still steep is tripled.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ CUT = 18.0
 """Brackets this many temperatures above the least have weight 0 in soft minima."""
 
 MEMORY = 8
-"""Pairs of steps and changes of the slope that are kept."""
+"""Stored pairs of a step and the change of the gradient."""
 
 ARMIJO = 1e-4
-"""Share of the promised rise that a step must bring."""
+"""Share of the predicted increase that a step must achieve."""
 
 SHORTER = 12
-"""Most times that a step is shortened."""
+"""Reductions of a step, at most."""
 
 LONGER = 6
-"""Most times that a step is tripled."""
+"""Triplings of a step, at most."""
 
 STEEP = 0.5
-"""A step is tripled while the slope at its end is still this share of the promise."""
+"""A step is tripled while the slope at its end is at least this share of its first."""
 
 FIRST = 0.05
-"""Longest first change of a price, in units of the largest price."""
+"""Largest first change of a price, in units of the largest price."""
 
 TOLERANCE = 1e-7
-"""The climb ends when a step lifts the value by less than this, relatively."""
+"""Relative increase of the value by a step below which the ascent ends."""
 
 
 class WindowProblem(NamedTuple):
@@ -78,15 +78,15 @@ def climb_windows(
     iterations: int,
     enough: float,
 ) -> tuple[Floats, Spread]:
-    """Return better prices for these windows, and how starts spread at them.
+    """Return better prices for these windows, and the spread of starts at them.
 
     Parameters
     ----------
     price : float64 array, shape (T,)
-        Where to begin; it is not changed.
+        Initial prices, not modified.
     enough : float
-        Stop as soon as the soft minima less `M` times the prices, the sum of arrivals
-        not taken off, reach this.
+        Stop when the smoothed dual function reaches this; it is the sum of soft minima
+        minus `M` times the sum of prices, without subtracting the arrivals.
     """
     better = price.astype(np.float64)
     mean, variance = np.empty((2, instance.num_requests))
@@ -165,8 +165,8 @@ def soft_minima(
     return total
 
 
-# Loops instead of whole-array expressions below: those take many times as long to
-# compile, and each user's first search would wait for it.
+# Loops instead of array expressions below: those take many times as long to compile,
+# which would delay each user's first search.
 
 
 @kernel
@@ -235,7 +235,7 @@ def _climb(
         if new_value <= value:
             if known == 0:
                 break
-            known = 0  # try again along the plain slope
+            known = 0  # try again along the gradient
             continue
         k = known % MEMORY
         for t in range(size):
@@ -265,7 +265,7 @@ def _point(
 ) -> None:
     """Fill `direction` (modified in place): the two-loop recursion on free variables.
 
-    Without pairs, or where that does not go up, it is the plain slope.
+    Without pairs, or if that is no ascent direction, it is the gradient.
     """
     _free(price, slope, slope, direction)
     pairs = min(known, MEMORY)
@@ -299,7 +299,7 @@ def _point(
 
 @kernel
 def _free(price: Floats, slope: Floats, wanted: Floats, direction: Floats) -> None:
-    """Fill `direction` (modified in place) with `wanted` where it may change."""
+    """Fill `direction` (modified in place): `wanted` for free variables, else 0."""
     for t in range(len(price)):
         direction[t] = wanted[t] if price[t] > 0 or slope[t] > 0 else 0.0
 
@@ -317,11 +317,11 @@ def _line_search(
     mean: Floats,
     variance: Floats,
 ) -> float:
-    """Shorten the projected step until it lifts the value enough.
+    """Shorten the projected step until it satisfies `ARMIJO`.
 
-    Then triple it while it goes up steeply at its end and the value rises. Fills
+    Then triple it while the slope at its end is steep and the value rises. Fills
     `new_price` and `new_slope` (modified in place) and returns their value, which is
-    the old one if no step is good.
+    the old one if no step is accepted.
     """
     length = 1.0
     new_value = value
@@ -336,7 +336,7 @@ def _line_search(
         good = new_value >= value + ARMIJO * promised
         if good:
             break
-        # The highest point of the parabola through both values, within reason.
+        # Maximum of the parabola through both values, clipped.
         bend = value + promised - new_value
         length *= min(max(promised / (2 * bend), 0.1), 0.5)
     if not good:

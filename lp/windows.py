@@ -1,4 +1,4 @@
-"""The dual bound where each request may start in a window of steps only.
+"""The dual bound when the starts of each request are limited to a window of steps.
 
 For prices `lambda >= 0`, every schedule with `first_i <= p_i <= last_i` has, as in
 `lp.prices`,
@@ -6,17 +6,17 @@ For prices `lambda >= 0`, every schedule with `first_i <= p_i <= last_i` has, as
     TEL >= D = sum_i min_{first_i <= t <= last_i} b_i(t) - M sum_t lambda_t,
     b_i(t) = t + o_i - a_i + sum_j lambda_{t+j} (s_i + j).
 
-Two rules cut a window at its ends.
+Two rules shorten a window at its ends.
 
 *By price.* A schedule in which `i` starts at `t` has `TEL >= D + b_i(t) - min b_i`. If
-that is above `tel - 1`, no schedule of the windows that is better than `tel` has it.
+that is above `tel - 1`, no schedule in the windows that is better than `tel` has it.
 
-*By what must run.* Whenever `i` starts, it runs in the steps `last_i + 1` to
+*By mandatory parts.* Whenever `i` starts, it runs in the steps `last_i + 1` to
 `first_i + o_i`, and in step `t` of these it holds at least `s_i + t - last_i` tokens.
-Another request cannot start where this leaves it too little in any of its steps.
+Another request cannot start at a step from which this leaves it too little memory.
 
 Tokens are counted without rounding up to blocks, and caps on a step are left out; both
-only allow more. Everything that a bound rests on is in integers, times `2^q`.
+only relax the problem. All arithmetic of a bound is in integers, times `2^q`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MAX_ROOM = 2**61
-"""Brackets of a window differ by less than this."""
+"""Limit on the differences of brackets in a window."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +51,14 @@ class Windows:
     last: Ints
 
     def split(self, i: int, step: int) -> tuple[Windows, Windows]:
-        """Windows in which `i` starts at `step` or sooner, and later."""
+        """Windows in which `i` starts at `step` or before it, and after it."""
         first, last = self.first.copy(), self.last.copy()
         first[i], last[i] = step + 1, step
         return Windows(self.first, last), Windows(first, self.last)
 
 
 def windows_below(instance: Instance, tel: int) -> Windows:
-    """Windows that hold every schedule with a TEL of at most `tel`.
+    """Windows that contain every schedule with a TEL of at most `tel`.
 
     Each request adds at least its `o` to TEL, so none waits longer than
     `tel - sum o`.
@@ -70,12 +70,12 @@ def windows_below(instance: Instance, tel: int) -> Windows:
 def windowed_bound(
     instance: Instance, windows: Windows, prices: Prices, tel: int
 ) -> tuple[int, Windows]:
-    """Evaluate `D 2^q` exactly, and cut the windows by price.
+    """Evaluate `D 2^q` exactly, and shorten the windows by price.
 
     Parameters
     ----------
     prices : Prices
-        As `windowed_prices` rounds them, so that no bracket leaves 64 bits.
+        Rounded by `windowed_prices`, so that brackets fit 64 bits.
     tel : int
         TEL of a known schedule.
 
@@ -84,15 +84,15 @@ def windowed_bound(
     value : int
         `D 2^q` for the windows given.
     windows : Windows
-        They still hold every schedule of these windows that is better than `tel`; a
-        first start after the last one says that there is none.
+        They contain every schedule of the given windows that is better than `tel`; a
+        first start after the last one means that there is none.
     """
     sums, moments = prefix_sums(prices.value)
     one = 1 << prices.scale_bits
     tables = (instance.prefill, instance.decode, instance.arrival, one, sums, moments)
     first, last = windows.first.copy(), windows.last.copy()
     least = np.empty(instance.num_requests, dtype=np.int64)
-    with np.errstate(over="ignore"):  # sums may wrap on the way; see lp.prices
+    with np.errstate(over="ignore"):  # intermediate sums may wrap; see lp.prices
         _least(*tables, first, last, least)
         value = exact_sum(least) - instance.usable_kv * prices.total()
         room = ((tel - 1) << prices.scale_bits) - value
@@ -106,11 +106,9 @@ def windowed_prices(instance: Instance, prices: Floats, tel: int) -> Prices:
     Raises
     ------
     ValueError
-        If they do not fit whatever the rounding.
+        If they do not fit at any precision.
     """
-    rounded = fixed_point(
-        instance, prices
-    )  # costs fit, and starts until the last price
+    rounded = fixed_point(instance, prices)  # costs and starts up to the last price fit
     latest = tel + int((instance.arrival + instance.decode).max(initial=0))
     excess = max(rounded.scale_bits + latest.bit_length() - 61, 0)
     if excess > rounded.scale_bits:
@@ -164,9 +162,9 @@ def _cut(
     first: Ints,
     last: Ints,
 ) -> None:
-    """Cut `first` and `last` (modified in place) where brackets exceed `room`.
+    """Shorten windows (modified in place) whose end brackets exceed the least + `room`.
 
-    Nothing is left of a window if not even its least bracket is within `room`.
+    A window becomes empty if `room` is negative.
     """
     for i in range(len(prefill)):
         s, o, a = prefill[i], decode[i], arrival[i]
@@ -182,7 +180,7 @@ def _cut(
 
 
 def tighten(instance: Instance, windows: Windows) -> Windows | None:
-    """Cut the windows by what must run; None if nothing fits them."""
+    """Shorten the windows by mandatory parts; None if no schedule fits them."""
     first, last = windows.first.copy(), windows.last.copy()
     if (first > last).any():
         return None
@@ -197,7 +195,7 @@ def tighten(instance: Instance, windows: Windows) -> Windows | None:
 def _tighten(
     prefill: Ints, decode: Ints, budget: int, end: int, first: Ints, last: Ints
 ) -> bool:
-    """Cut `first` and `last` (modified in place) until nothing changes."""
+    """Shorten `first` and `last` (modified in place) until nothing changes."""
     held = np.zeros(end + 1, dtype=np.int64)
     changed = True
     while changed:

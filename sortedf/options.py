@@ -85,13 +85,13 @@ class Options(TimeLimited):
         """Value of the lower bound computed beforehand; None without one."""
         return None if self.proven is None else self.proven.value
 
-    def of_bound(self, *, told: bool = True) -> BoundOptions:
-        """Return the options of a bound that a method needs, in the time that is left.
+    def of_bound(self, *, report_progress: bool = True) -> BoundOptions:
+        """Return options for a bound that a method computes in the remaining time.
 
         Parameters
         ----------
-        told : bool
-            Whether progress is told.
+        report_progress : bool
+            Whether the bound calls the progress function.
         """
-        progress = self.progress if told else None
+        progress = self.progress if report_progress else None
         return BoundOptions(time_limit_s=self.rest_s, progress=progress)

@@ -3,19 +3,20 @@
 Requests are added from the highest id to the lowest. A layer holds, for each number of
 requests taken from those already added, the Pareto-optimal pairs (sum of `o`, sum of
 peaks). A pair is dropped if the bounds of `sortedf.groups.core` prove that no group
-with it stays within the target and the budget. For a
-multiplier with costs `c`, let `B` be the `q` cheapest requests and `theta` the largest
-cost among them. A group of `q` requests costs
+with it stays within the target and the budget. For a multiplier with costs `c`, let `B`
+be the `q` cheapest requests and `theta` the largest cost among them. A group of `q`
+requests costs
 
     sum over B of c  +  sum over its members outside B of (c_i - theta)
                      +  sum over the rest of B of (theta - c_i),
+
 three sums of which the last two never decrease as requests are added: a pair is dropped
-
 when they exceed the difference allowed by the target and the budget.
-Read from the lowest id upwards, the layers show for each request in turn whether a
 
+Read from the lowest id upwards, the layers show for each request in turn whether a
 group with the same sum and memory can contain it; this gives the lexicographically
 first group.
+
 Layers are kept for `SEGMENT` requests at a time and recomputed when they are read, so
 memory stays small with many requests.
 """

@@ -1,12 +1,13 @@
-"""Annealing of a list: what the beam search leaves to be gained where requests are few.
+"""Annealing of a list, an improvement on the beam search for few requests.
 
-A schedule is a list with delays: each request starts in the first step, not before the
-one ahead of it, in which it fits, or some steps later. Every schedule is such a list.
-Delays are needed, because waiting can pay: a request that starts later holds less.
+A schedule is represented by a list with delays: each request starts in the first step,
+not before its predecessor's start, in which it fits, or some steps later. Every
+schedule has such a list. Delays are needed because starting later can free memory for
+others.
 
-A window moves along the list. What is in it is annealed, its first third is settled,
-and the window moves on. Its value is that of a partial schedule in the beam search; in
-the last window it is the objective itself, so with few requests all is exact.
+A window moves along the list: its requests are annealed, the first third of them is
+fixed, and the window moves on. The value of a window is that of a partial schedule in
+the beam search; in the last window it is the objective itself.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 WINDOW = 60
-"""Requests that are annealed together."""
+"""Requests in a window."""
 
 SETTLED = 20
-"""How many of them are settled before the window moves on."""
+"""Requests fixed before the window moves on."""
 
 HOT, COLD = (0.3, 1.5), 0.005
-"""First temperatures, drawn from this range, and the last: in mean answers, or in what
-a step costs by which all that is behind is late, if that is more.
+"""First temperature, drawn from this range, and last one, in units of the mean answer
+length or, if larger, of the cost of delaying all later requests by a step.
 """
 
 LOOK_AHEAD = 50
-"""Steps over which the price of a step is averaged."""
+"""Steps over which prices are averaged for the cost of a delay."""
 
 CHUNK = 2000
-"""Moves after which it is looked whether time is over."""
+"""Moves between two checks of the time limit."""
 
 
 def anneal(
@@ -63,15 +64,15 @@ def anneal(
     start : int64 array, shape (n,)
         Start steps by rank.
     moves : int
-        In all windows together.
+        Moves of all windows together.
     seed : int
     over : callable
-        Asked now and then whether to stop; what is not settled then keeps its order.
+        Called from time to time; if true, the rest of the list keeps its order.
 
     Returns
     -------
     int64 array, shape (n,)
-        Start steps by rank of another schedule, better or not.
+        Start steps by rank of the resulting schedule, which may be worse.
     """
     n = len(start)
     order = np.argsort(start, kind="stable")
@@ -110,7 +111,7 @@ def _anneal_part(
     rng: np.random.Generator,
     over: Callable[[], bool],
 ) -> None:
-    """Anneal one window, and leave the best that was seen."""
+    """Anneal one window; `order` and `delay` get the best state found."""
     size = min(WINDOW, len(order) - first)
     best_order = order[first : first + size].copy()
     best_delay = delay[best_order]
@@ -132,7 +133,7 @@ def _anneal_part(
 
 
 def _cost_of_a_step(guide: Guide, t: int) -> float:
-    """Estimate the cost if all that has not started by `t` starts a step later."""
+    """Estimate the cost of delaying all requests not started by `t` by one step."""
     low, high = np.minimum([t, t + LOOK_AHEAD], len(guide.price) - 1)
     summed = guide.price[high, 0] - guide.price[low, 0]
     return guide.budget * float(summed) / LOOK_AHEAD
@@ -154,7 +155,7 @@ def _line(size: int, running: int) -> Line:
 
 
 def _clear(line: Line) -> None:
-    """Make row 0 the beginning: nothing runs."""
+    """Reset row 0 to the empty schedule at step 0."""
     for column in (line.clock, line.running, line.fresh, line.prompt_tokens):
         column[0] = 0
     line.cost[0] = 0.0

@@ -1,7 +1,7 @@
-"""One beam search: many partial schedules side by side, from the first step on.
+"""Beam search over partial schedules, from the first step on.
 
-Time is cut into levels. In each level every partial schedule is continued in several
-ways up to the end of the level, and the best of all continuations are kept.
+Time is divided into levels. In each level every partial schedule is extended in several
+ways up to the end of the level, and the best extensions are kept.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FEW_CHILDREN, MANY_CHILDREN = 2, 5
-"""Ways in which each partial schedule is continued: few in a narrow beam, where the
-best of many would soon all be of one kind, and many in a wide one.
+"""Extensions of each partial schedule: few in a narrow beam, to keep it diverse, and
+many in a wide one.
 """
 
 WIDE_BEAM = 10
 """Width from which a beam counts as wide."""
 
 STARTS_PER_LEVEL = 5
-"""Requests that are due in a level."""
+"""Requests due in a level."""
 
 NARROW = 3
-"""Fewest waiting requests that a decision looks at."""
+"""Fewest waiting requests considered for a start."""
 
 LOOK_AT = 1.2
-"""Most that it looks at are this times the square root of all: the more there are, the
-less does it cost to prefer one that fits well to the one whose turn it is.
+"""Most waiting requests considered for a start, as a multiple of the square root of
+`n`: with more requests, preferring one that fits well to the next one due costs less.
 """
 
 MAX_WIDTH = 1000
-"""Above, other seeds gain more than more partial schedules."""
+"""Largest width; beyond it other seeds gain more than a wider beam."""
 
 MAX_BYTES = 2**28
 """Memory for the partial schedules of a beam."""
 
 DIGITS = 6
-"""Values that agree to so many decimals are of the same partial schedule."""
+"""Partial schedules whose values agree to so many decimals count as equal."""
 
 
 class Beam:
@@ -65,7 +65,7 @@ class Beam:
     ----------
     guide : Guide
     width : int
-        Partial schedules that are kept, at least 1.
+        Partial schedules kept in each level, at least 1.
     seed : int
     """
 
@@ -100,20 +100,20 @@ class Beam:
 
     @property
     def share_left(self) -> float:
-        """Which part of the levels is still to be done."""
+        """Remaining levels as a share of all."""
         return 1 - self._level / len(self._levels)
 
     @property
     def cost(self) -> float:
-        """What the best schedule has lost against the prices: see `sortedf.improve`."""
+        """Excess of the best schedule over the bound: see `sortedf.improve`."""
         return float(self._rows.cost[: self._num_rows].min())
 
     def narrow(self) -> None:
-        """Keep only the best from now on: what is left is done in no time."""
+        """Reduce the width to 1, so that the remaining levels take little time."""
         self._width = 1
 
     def advance(self) -> None:
-        """Do one level."""
+        """Process one level."""
         children = children_of(self._width)
         parent = np.repeat(np.arange(self._num_rows), children)
         seeds = self._rng.integers(1, RANDOM_MODULUS, len(parent))
@@ -123,7 +123,7 @@ class Beam:
         self._level += 1
 
     def _keep(self, parent: Ints, seeds: Ints) -> None:
-        """Expand the best again, into the other rows."""
+        """Repeat the best extensions and store them in the spare rows."""
         size = 8 * len(parent) * STARTS_PER_LEVEL
         while True:
             _, kept, rank, start, first = self._expand(parent, seeds, len(parent), size)
@@ -137,7 +137,7 @@ class Beam:
     def _expand(
         self, parent: Ints, seeds: Ints, keep: int, size: int
     ) -> tuple[Floats, int, Ints, Ints, Ints]:
-        """Expand rows; keep the first few, if they start at most `size` requests."""
+        """Extend rows; store the first `keep` if they start at most `size` requests."""
         value = np.empty(len(parent))
         rank, start = np.empty((2, size), dtype=np.int64)
         first = np.empty(keep + 1, dtype=np.int64)
@@ -149,34 +149,34 @@ class Beam:
         return value, kept, rank, start, first
 
     def starts(self, *, earliest_end: bool) -> Ints:
-        """Start steps by rank, of the schedule of least cost or of the shortest."""
+        """Start steps by rank of the schedule of least cost or of least makespan."""
         rows = self._rows
         key: Ints | Floats = rows.clock if earliest_end else rows.cost
         return self._trail.starts(int(np.argmin(key[: self._num_rows])))
 
 
 def children_of(width: int) -> int:
-    """Ways in which a beam of this width continues each partial schedule."""
+    """Extensions of each partial schedule in a beam of this width."""
     if width == 1:
         return 1
     return MANY_CHILDREN if width >= WIDE_BEAM else FEW_CHILDREN
 
 
 def widest(guide: Guide) -> int:
-    """Width of the largest beam that memory is spent on."""
+    """Largest width of a beam within `MAX_WIDTH` and `MAX_BYTES`."""
     wide = int(LOOK_AT * len(guide.request) ** 0.5)
     row = 8 * (2 * most_running(guide) + wide)
     return max(1, min(MAX_WIDTH, MAX_BYTES // (2 * row)))
 
 
 def levels(guide: Guide) -> Ints:
-    """Return the ends of the levels: each time when a few requests more are due."""
+    """Return the ends of the levels, each with `STARTS_PER_LEVEL` more requests due."""
     due = guide.request[STARTS_PER_LEVEL::STARTS_PER_LEVEL, DUE]
     return np.append(np.unique(due + 1), FAR)
 
 
 def most_running(guide: Guide) -> int:
-    """No more requests can run at once: each holds `s + 1` tokens or more."""
+    """Upper limit on requests running at once: each holds at least `s + 1` tokens."""
     held = np.cumsum(
         np.sort(-(-(guide.request[:, PREFILL] + 1) // guide.block) * guide.block)
     )

@@ -1,8 +1,9 @@
-"""What guides the search: an order of the requests, and what each start costs.
+"""Guide of the search: an order of the requests, and the cost of each start.
 
-Prices of KV memory over time turn TEL into a sum of local costs: see the package. They
-are those of the fluid relaxation with a little less memory than there is, because no
-schedule keeps all of it full: then what the best schedules do is what they recommend.
+Prices of KV memory over time make TEL a sum of local costs: see the package. They are
+those of the fluid relaxation with slightly less memory than the budget, because no
+schedule keeps all of it in use; the starts they recommend are then close to those of
+the best schedules.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FILLED = 0.96
-"""Share of the budget that good schedules hold, roughly."""
+"""Approximate share of the budget that good schedules use."""
 
 LATE_COST = 10.0
 """Cost of a step after the deadline, in steps of the heaviest request."""
 
 SCANNED = 256
-"""Starts of each request that are looked at before the best one is refined."""
+"""Starts of each request evaluated before the best one is refined."""
 
 
 def make_guide(instance: Instance, objective: Objective) -> tuple[Guide, Ints]:
@@ -40,13 +41,13 @@ def make_guide(instance: Instance, objective: Objective) -> tuple[Guide, Ints]:
     Returns
     -------
     guide : Guide
-        By rank: the order in which prices recommend to start the requests.
+        Data by rank, the order in which prices recommend to start the requests.
     order : int64 array, shape (n,)
         Request ids by rank.
     """
     prices = _prices(instance, objective)
     guide = _guide_of(instance, objective, prices)
-    # For the makespan alone, no start is better than another one.
+    # For the makespan alone, all starts cost the same.
     find_due(guide, 0 if objective.makespan else len(prices) // SCANNED + 1)
     tie = -volume(instance) if objective.makespan else volume(instance)
     order = np.lexsort((tie, guide.request[:, DUE]))
@@ -55,7 +56,7 @@ def make_guide(instance: Instance, objective: Objective) -> tuple[Guide, Ints]:
 
 
 def _prices(instance: Instance, objective: Objective) -> Floats:
-    """Prices for the steps `t = 1, ..., T`; all the same where only the end counts."""
+    """Prices for the steps `t = 1, ..., T`; all equal for the makespan."""
     largest = int(instance.peak.max(initial=1))
     budget = max(int(instance.kv_budget * FILLED), largest)
     budget = min(budget + instance.engine.block_size, instance.kv_budget)
@@ -67,7 +68,7 @@ def _prices(instance: Instance, objective: Objective) -> Floats:
 
 
 def _guide_of(instance: Instance, objective: Objective, prices: Floats) -> Guide:
-    """Gather what is known, by id, before it is known when requests are due."""
+    """Build the guide by id, with due steps set to the arrivals for now."""
     weight = objective.weights(instance)
     columns = [
         instance.prefill,
@@ -94,7 +95,7 @@ def _guide_of(instance: Instance, objective: Objective, prices: Floats) -> Guide
 
 
 def _deadline(instance: Instance, objective: Objective) -> Ints:
-    """Step after which each request is late; the largest ones may be, if some may."""
+    """Step after which each request is late; none for the largest that may be late."""
     n = instance.num_requests
     if objective.max_latency is None:
         return np.full(n, FAR)

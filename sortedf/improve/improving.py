@@ -1,7 +1,7 @@
-"""Rounds of beam searches, wider and wider, until a rule says stop.
+"""Rounds of beam searches of increasing width, until a stop rule ends them.
 
-With few requests each round ends by annealing the best schedule, for a time in
-proportion: there the beam search leaves up to some percent.
+With few requests each round ends by annealing the best schedule for a proportional
+time: for them the beam search alone leaves a gap of up to a few percent.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 FIRST_WIDTH = 7
-"""Partial schedules side by side in the first round."""
+"""Width of the beam in the first round."""
 
 WIDER = 2
-"""Each round is this times as wide as the one before."""
+"""Factor by which the width grows from round to round."""
 
 ANNEALED_UP_TO = 300
-"""Requests up to which rounds end by annealing; at more, wide beams gain as much."""
+"""Requests up to which rounds end by annealing; above, wide beams gain as much."""
 
 MOVES = 300
-"""Moves of the annealing, of all windows together, for each row of the beam."""
+"""Moves of the annealing, over all windows, for each row of the beam."""
 
 IN_TIME = 0.9
-"""A round is made so narrow that it takes this share of the time that is left."""
+"""Largest share of the remaining time that a round is planned to take."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Improvement:
-    """What a search found.
+    """Result of a search.
 
     Attributes
     ----------
     schedule : Schedule
-        The best one, the given start included.
+        The best one, including the given start.
     found : bool
-        Whether it is another one than the start.
+        Whether it differs from the start.
     rounds : int
     history : list of (float, int)
-        Seconds and value whenever a better one was found; first those of the start.
+        Seconds and value of each improvement; first those of the start.
     interrupted : bool
         Whether Ctrl-C ended the search.
     """
@@ -90,18 +90,17 @@ def improve(
     ----------
     instance : Instance
     stop : Stop
-        When to end, see `sortedf.stop`. A schedule is found whatever it says, if none
-        was given.
+        Stop rule, see `sortedf.stop`. Without a start, at least one round is run.
     start : Schedule, optional
-        A feasible schedule of the instance that the result is never worse than.
+        A feasible schedule of the instance; the result is never worse.
     objective : Objective, optional
         TEL if left out.
     seed : int
-        The same seed gives the same schedule, unless time ends the search.
+        The same seed gives the same schedule, unless a time limit ends the search.
     jobs : int
         Threads; each searches with a seed of its own in every round.
     bound : int, optional
-        A proven lower bound on the objective; the search ends where it is met.
+        A proven lower bound on the objective; the search ends when it is reached.
     on_better : callable, optional
         Called as `on_better(value, bound)` whenever a better schedule is found.
 
@@ -116,8 +115,8 @@ def improve(
 
     Notes
     -----
-    Ctrl-C ends the search, and what it has found so far is returned; if that is
-    nothing, it raises KeyboardInterrupt as usual.
+    Ctrl-C ends the search, and the best schedule so far is returned; if there is none,
+    KeyboardInterrupt is raised as usual.
 
     Examples
     --------
@@ -154,7 +153,7 @@ def improve(
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """The best schedule so far, and how the search got there."""
+    """State of a search: the best schedule so far and its history."""
 
     instance: Instance
     stop: Stop
@@ -170,7 +169,7 @@ class _Search:
     _began: float = field(default_factory=time.perf_counter)
 
     def offer(self, schedule: Schedule) -> None:
-        """Keep a schedule if it is better than the best."""
+        """Keep a schedule if it is better than the best so far."""
         rating = self.objective.rating(schedule)
         if self.best is not None and rating >= self.objective.rating(self.best):
             return
@@ -182,7 +181,7 @@ class _Search:
             self.on_better(value, self.bound)
 
     def run(self, seed: int, jobs: int) -> None:
-        """Search until it is time to stop."""
+        """Search until the stop rule or the bound ends it."""
         if self.instance.num_requests == 0:
             self.offer(Schedule(self.instance, []))
         if self.best is not None and self._over():
@@ -213,7 +212,7 @@ class _Search:
     def _search(
         self, guide: Guide, width: int, seeds: list[np.random.SeedSequence]
     ) -> list[Ints]:
-        """Do a beam search with every seed."""
+        """Run a beam search with every seed."""
         return self._side_by_side(
             lambda seed: self._search_once(guide, width, seed), seeds
         )
@@ -246,7 +245,7 @@ class _Search:
         return beam.starts(earliest_end=self.objective.makespan)
 
     def _next_width(self, width: int, took_s: float, limit: int) -> int:
-        """Return the next width: wider, but done before the time is over; or 0."""
+        """Return the next width, limited by the remaining time; 0 if none fits."""
         left = self.stop.seconds_left(self._state()) * IN_TIME
         wider = min(width * WIDER, limit)
         self._pace.learn(width * children_of(width), took_s)
@@ -257,7 +256,7 @@ class _Search:
     def _side_by_side(
         self, search: Callable[[int], Ints], seeds: list[np.random.SeedSequence]
     ) -> list[Ints]:
-        """Call with a number from every seed, in threads if there are several."""
+        """Call `search` with a number from every seed, in threads if several."""
         numbers = [int(seed.generate_state(1)[0]) for seed in seeds]
         if len(numbers) == 1:
             return [search(numbers[0])]
@@ -265,7 +264,7 @@ class _Search:
             try:
                 return list(pool.map(search, numbers))
             except KeyboardInterrupt:
-                self.interrupted = True  # the threads end soon, and are waited for
+                self.interrupted = True  # ends the threads, which the pool joins
                 raise
 
     def _over(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a schedule is improved for, and what it has to keep."""
+"""Objectives of the search, and a cap on latency."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """TEL, weighted TEL or makespan, perhaps with a cap on latency.
+    """TEL, weighted TEL or makespan, optionally with a cap on latency.
 
     Attributes
     ----------
     weight : int64 array, shape (n,), optional
-        What a step of latency of each request costs; all 1 if left out, which is TEL.
+        Cost of a step of latency of each request; all 1 if left out, which is TEL.
     makespan : bool
-        Minimise the step of the last completion in place of latency.
+        Minimise the step of the last completion instead of latency.
     max_latency : int, optional
-        Most steps from arrival to completion.
+        Cap on the steps from arrival to completion.
     share : float
-        Share of the requests that have to keep `max_latency`: 0.99 caps the P99.
+        Share of the requests that must satisfy `max_latency`: 0.99 caps the P99.
 
     Raises
     ------
@@ -43,7 +43,7 @@ class Objective:
     max_latency: int | None = None
     share: float = 1.0
 
-    if TYPE_CHECKING:  # what may be given, as against what is then there
+    if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
 
         def __init__(
             self,
@@ -67,7 +67,7 @@ class Objective:
             raise ValueError(f"share = {self.share} but must be above 0 and at most 1.")
 
     def weights(self, instance: Instance) -> NDArray[np.int64]:
-        """Weight of each request's latency; 0 where only the makespan counts."""
+        """Weight of each request's latency; 0 for the makespan."""
         n = instance.num_requests
         if self.weight is None:
             return np.full(n, 0 if self.makespan else 1, dtype=np.int64)
@@ -79,16 +79,16 @@ class Objective:
 
     @property
     def is_tel(self) -> bool:
-        """Whether lower bounds on TEL are about it: no weights, no makespan."""
+        """Whether it is TEL, with or without a cap on latency."""
         return self.weight is None and not self.makespan
 
     def may_be_late(self, num_requests: int) -> int:
-        """How many requests may miss `max_latency`."""
-        # As a decimal: in binary, 0.99 is a little less, and 1 of 100 would be none.
+        """Return the number of requests that may exceed `max_latency`."""
+        # As a decimal: 0.99 in binary is inexact, and 1 of 100 could become 0.
         return int((1 - Fraction(str(self.share))) * num_requests)
 
     def value(self, schedule: Schedule) -> int:
-        """Return what is minimised, in steps: an exact integer."""
+        """Return the objective of a schedule, in steps: an exact integer."""
         if self.makespan:
             return schedule.makespan
         if self.weight is None:
@@ -97,12 +97,12 @@ class Objective:
         return sum(weight * latency for weight, latency in pairs)
 
     def excess(self, schedule: Schedule) -> int:
-        """How many requests more miss `max_latency` than may; 0 if it is kept."""
+        """Count requests above `max_latency` beyond the allowed number."""
         if self.max_latency is None:
             return 0
         late = int(np.count_nonzero(schedule.latency > self.max_latency))
         return max(late - self.may_be_late(len(schedule.start)), 0)
 
     def rating(self, schedule: Schedule) -> tuple[int, int]:
-        """Sort key of schedules, best first: the cap counts before the value."""
+        """Sort key of schedules, best first: excess over the cap, then value."""
         return self.excess(schedule), self.value(schedule)

@@ -1,18 +1,18 @@
-"""How long the next beam search will take, by those that are done."""
+"""Prediction of the time of the next beam search from the previous ones."""
 
 from __future__ import annotations
 
 FIRST_SHARE = 0.5
-"""Share of the first beam's time that a beam of any width takes.
+"""Share of the first beam's time that is assumed not to depend on the width.
 
-So it is for 100,000 requests, where rounds are few; for few requests it is less.
+Correct for 100,000 requests, where there are few rounds; for few requests it is less.
 """
 
 
 class Pace:
-    """Seconds of a beam search: some whatever its width, and more for each row.
+    """Seconds of a beam search: a constant and a term for each row.
 
-    BeamRows are partial schedules times the ways in which each is continued.
+    Rows are the partial schedules times their extensions.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Pace:
         self._last: tuple[int, float] | None = None
 
     def learn(self, rows: int, took_s: float) -> None:
-        """Take in what a beam of so many rows took."""
+        """Record the seconds of a beam of so many rows."""
         if self._last is None:
             self._fixed_s = FIRST_SHARE * took_s
             self._row_s = (took_s - self._fixed_s) / rows
@@ -35,5 +35,5 @@ class Pace:
         self._last = rows, took_s
 
     def seconds(self, rows: int) -> float:
-        """Tell what a beam of so many rows will take; 0 before the first."""
+        """Predict the seconds of a beam of so many rows; 0 before the first."""
         return self._fixed_s + rows * self._row_s

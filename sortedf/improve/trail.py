@@ -1,4 +1,4 @@
-"""Who descends from whom: how the starts of a schedule are found at the end."""
+"""Ancestry of the rows of a beam, from which start steps are recovered."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 LEVELS = 256
-"""Levels after which it is looked whether they have become settled."""
+"""Levels between two attempts to discard settled ones."""
 
 
 class _Level(NamedTuple):
-    """`rank[first[k]:first[k + 1]]` is what row `k` started, `parent[k]` its parent."""
+    """Row `k` started `rank[first[k]:first[k + 1]]`; its parent is `parent[k]`."""
 
     parent: Ints
     rank: Ints
@@ -25,10 +25,10 @@ class _Level(NamedTuple):
 
 
 class Trail:
-    """The levels of a beam search, forgotten where only one schedule is left.
+    """The levels of a beam search, discarded once all rows share one ancestor.
 
-    After a while all rows descend from one row of an early level. What that row has
-    started is settled, and the levels up to there can go.
+    After some levels all rows descend from one row of an early level. The starts of
+    that row are final, and the levels up to it are discarded.
     """
 
     def __init__(self, num_requests: int) -> None:
@@ -60,7 +60,7 @@ class Trail:
 
 
 def _write(start: Ints, levels: list[_Level], row: int) -> None:
-    """Write what `row` of the last level and its ancestors have started."""
+    """Write the starts of `row` of the last level and of its ancestors."""
     for level in reversed(levels):
         own = slice(level.first[row], level.first[row + 1])
         start[level.rank[own]] = level.start[own]

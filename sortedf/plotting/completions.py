@@ -83,7 +83,7 @@ def plot_completions(
 def completion_curve(
     schedule: Schedule,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Steps, and the number of requests completed by each.
+    """Count the completed requests after each step with a completion.
 
     The first point is the first arrival, with none completed.
     """
