@@ -1,4 +1,4 @@
-"""How long a request would take if it had the engine for itself."""
+"""Latency of a request that runs alone in the engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def alone_s(
     cap = float(rules.tokens_cap)
     chunks = np.ceil(s / cap)
     last_is_one = s - (chunks - 1) * cap == 1
-    # KV is read as it stands after each step: cap, 2 cap, ..., s, s + 1, ...
+    # KV tokens read in the steps: cap, 2 cap, ..., s, s + 1, ...
     kv_prefill = cap * (chunks - 1) * chunks / 2 + s
     kv_decode = (o - 1) * s + (o - 1) * o / 2
     return np.asarray(

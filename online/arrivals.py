@@ -1,7 +1,7 @@
-"""When requests come: recorded times sped up, or drawn, by name.
+"""Arrival processes by name: recorded times, scaled to a rate, or random ones.
 
-Every kind but "trace" and "at-once" needs a rate. A kind is a function of the trace,
-the rate and a random generator, with options of its own.
+Every kind except "trace" and "at-once" needs a rate. A kind is a function of the trace,
+the rate and a random generator, with its own options.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalKind:
-    """A way in which requests come.
+    """An arrival process.
 
     Attributes
     ----------
     draw : callable
-        `draw(trace, rate, rng, **options)` gives arrivals in seconds, by request.
+        `draw(trace, rate, rng, **options)` returns the arrivals in seconds, by request.
     about : str
     needs_rate : bool
     """
@@ -45,7 +45,7 @@ class ArrivalKind:
 
 
 MAX_CV = 100
-"""Largest coefficient of variation of gaps: one in ten thousand is as long as all."""
+"""Largest coefficient of variation of gaps."""
 
 ARRIVALS: Table[ArrivalKind] = Table("kind of arrivals")
 """Every kind of arrivals by name."""
@@ -64,7 +64,7 @@ def _register(
 def arrive(
     trace: Trace, kind: str, *, rate: float | None = None, seed: int = 0, **options: Any
 ) -> Trace:
-    """Give a trace other arrival times; requests keep their order and lengths.
+    """Replace the arrival times of a trace; requests keep their order and lengths.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def arrive(
     kind : str
         A name in `ARRIVALS`.
     rate : float, optional
-        Requests per second on average; of recorded ones, over the time until the last.
-        Not needed by "at-once", nor by "trace", which keeps the recorded times then.
+        Mean requests per second, up to the last arrival for recorded times. Not needed
+        by "at-once", nor by "trace", which then keeps the recorded times.
     seed : int
-        Same seed, same arrivals.
+        The same seed gives the same arrivals.
     **options
-        Options of that kind; an unknown one is refused with the list of known ones.
+        Options of that kind; an unknown one raises ValueError with the known ones.
 
     Raises
     ------
@@ -109,14 +109,14 @@ def arrive(
 
 
 def default_kind(trace: Trace, *, has_rate: bool) -> str:
-    """Take recorded times where there are any; else Poisson, or all at once."""
+    """Return "trace" if times are recorded, else "poisson" with a rate or "at-once"."""
     if trace.arrival_s.any():
         return "trace"
     return "poisson" if has_rate else "at-once"
 
 
 def mean_rate(trace: Trace) -> float:
-    """Count requests per second until the last arrival, as `online.load` does.
+    """Return the requests per second until the last arrival, as in `online.load`.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _poisson(trace: Trace, rate: float, rng: np.random.Generator) -> Floats:
 def _gamma(
     trace: Trace, rate: float, rng: np.random.Generator, cv: float = 4.0
 ) -> Floats:
-    """Draw gaps with coefficient of variation `cv`; 1 is Poisson, 0 a regular beat."""
+    """Draw gaps with coefficient of variation `cv`; 1 is Poisson, near 0 is regular."""
     _check_positive("cv", cv)
     if cv > MAX_CV:
         raise ValueError(f"cv = {cv} but must be at most {MAX_CV}.")
@@ -165,12 +165,12 @@ def _on_off(
 ) -> Floats:
     """Alternate between periods of exponential length, of means `on_s` and `off_s`.
 
-    While it is on, requests come at `rate * (on_s + off_s) / on_s`.
+    During on periods, requests arrive at `rate * (on_s + off_s) / on_s`.
     """
     _check_positive("on_s", on_s)
     _check_positive("off_s", off_s)
     n = trace.num_requests
-    # On a clock that stands still while it is off, arrivals are Poisson.
+    # In the time spent in on periods, arrivals are Poisson.
     times = _summed(rng.exponential(on_s / (on_s + off_s) / rate, n))
     ends = np.cumsum(rng.exponential(on_s, math.ceil(times[-1] / on_s) * 2 + 20))
     while ends[-1] < times[-1]:
@@ -180,12 +180,12 @@ def _on_off(
     return np.asarray(times + np.concatenate([[0.0], pauses])[period])
 
 
-@_register("at-once", "a backlog: all at the start", needs_rate=False)
+@_register("at-once", "a backlog: all requests at time 0", needs_rate=False)
 def _at_once(trace: Trace, rate: float | None, rng: np.random.Generator) -> Floats:
     return np.zeros(trace.num_requests)
 
 
-@_register("batches", "so many at a time, at regular intervals")
+@_register("batches", "batches of `size` requests at regular intervals")
 def _batches(
     trace: Trace, rate: float, rng: np.random.Generator, size: int = 2000
 ) -> Floats:
@@ -194,7 +194,7 @@ def _batches(
 
 
 def _summed(gaps: Floats) -> Floats:
-    """Arrivals with these gaps after each; the first comes at 0."""
+    """Arrivals with the given gap after each; the first is at 0."""
     return np.concatenate([[0.0], np.cumsum(gaps[:-1])])
 
 

@@ -1,4 +1,4 @@
-"""Fits a step-time model to the steps that an engine was seen to take."""
+"""Fit of a step-time model to the observed steps of an engine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COUNTS = ("prefill_tokens", "decode_tokens", "kv_tokens")
-"""What a step's duration is explained by, beside a constant."""
+"""Explanatory variables of a step's duration, besides the constant."""
 
 LEAST_CONSTANT_S = 1e-9
-"""A model's constant is above 0; where the fit says 0 it becomes this."""
+"""Replaces a fitted constant of 0, since a model's constant must be positive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class StepSamples:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A fitted model, and how well it explains the steps.
+    """A fitted step-time model and the quality of the fit.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Calibration:
     residual_s: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """Model and fit side by side, as the file has them."""
+        """Model and fit as one dict, for the file."""
         return {
             **asdict(self.step_time),
             "num_steps": self.num_steps,
@@ -73,9 +73,9 @@ def read_samples(path: str | PathLike[str]) -> StepSamples:
     """Read observed steps from a log.
 
     Each line is a JSON object with `prefill_tokens`, `decode_tokens`, `kv_tokens` and
-    `duration_s`, or with `begin_s` and `end_s` in its place. Lines of another `kind`
-    than "step" are passed over, so that a run's log can be given as it is. A file of
-    one object with a list for each of these names is read as well.
+    `duration_s`, or `begin_s` and `end_s` instead of it. Lines whose `kind` is not
+    "step" are ignored, so the log of a run is accepted. A file of one object with a
+    list for each of these names is also accepted.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def calibrate(samples: StepSamples) -> Calibration:
         k = int(np.argmin(np.where(np.isfinite(seen), seen, -np.inf)))
         raise ValueError(f"step {k + 1} took {seen[k]:g} s but must take above 0.")
     terms = np.column_stack([np.ones(len(seen)), samples.counts])
-    # Columns of equal size: KV tokens are a million times as many as steps.
+    # Scaled columns: counts of KV tokens are a million times larger than the constant.
     scale = np.maximum(terms.max(axis=0), 1.0)
     weights, _ = nnls(terms / scale, seen)
     constant, *per_count = (weights / scale).tolist()

@@ -1,4 +1,4 @@
-"""A distribution as values with counts, so that a token need not be listed alone."""
+"""Empirical distributions as values with counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DistributionSummary:
-    """What is reported of a distribution."""
+    """Mean, quantiles and maximum of a distribution."""
 
     mean: float
     p50: float
@@ -29,14 +29,14 @@ class DistributionSummary:
 class Distribution:
     """Observations, sorted and counted.
 
-    A quantile is the smallest observation that at least the given share of all do not
-    exceed: always a value that was observed, whether listed singly or counted.
+    A quantile is the smallest observed value that at least the given share of the
+    observations do not exceed.
 
     Parameters
     ----------
     value : array_like of float, shape (k,)
     count : array_like of int, shape (k,), optional
-        How often each value was observed; once if left out.
+        Number of observations of each value; 1 if left out.
     """
 
     def __init__(self, value: ArrayLike, count: ArrayLike | None = None) -> None:
@@ -49,7 +49,7 @@ class Distribution:
 
     @property
     def num_observations(self) -> int:
-        """How many there are."""
+        """Number of observations."""
         return int(self.num_below[-1]) if len(self.num_below) else 0
 
     @property
@@ -58,12 +58,12 @@ class Distribution:
         if not self.num_observations:
             return math.nan
         counts = np.diff(self.num_below, prepend=0)
-        # Not by `@`, whose last bits depend on the number of threads.
+        # Not by `@`, whose rounding depends on the number of threads.
         return float((self.value * counts).sum()) / self.num_observations
 
     def quantile(self, share: float) -> float:
         """Smallest observation that at least `share` of all do not exceed."""
-        # Rounded, as 0.1 * 30 is a little above 3 in floating point.
+        # Rounded because 0.1 * 30 exceeds 3 in floating point.
         rank = max(1, math.ceil(round(share * self.num_observations, 6)))
         return float(self.value[np.searchsorted(self.num_below, rank)])
 
@@ -74,7 +74,7 @@ class Distribution:
         return np.asarray(at_most / max(self.num_observations, 1))
 
     def summary(self) -> DistributionSummary | None:
-        """Mean, quantiles and maximum; None if nothing was observed."""
+        """Mean, quantiles and maximum; None without observations."""
         if not self.num_observations:
             return None
         quantiles = (self.quantile(share) for share in (0.5, 0.9, 0.95, 0.99, 1.0))

@@ -1,4 +1,4 @@
-"""Feeds an engine with requests as they arrive, until all are done."""
+"""The driver: adds arriving requests to an engine and runs it until all complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StalledError(SortedfError, RuntimeError):
-    """A policy starts nothing though nothing runs and nothing is to come."""
+    """A policy starts no waiting request although none runs and none will arrive."""
 
 
 def drive(
@@ -27,11 +27,11 @@ def drive(
     step_time: StepTime = UNIT_STEPS,
     on_step: Callable[[StepRecord, float], None] | None = None,
 ) -> RunLog:
-    """Run every request of an engine's table to its end.
+    """Run every request of an engine's table to completion.
 
-    The clock is the model's, whatever the engine is: a step lasts as long as
-    `step_time` says, so that a real engine takes the same decisions at the same times
-    as the simulated one. While nothing waits or runs it jumps to the next arrival.
+    The clock follows `step_time` for every engine, so that a real engine takes the same
+    decisions at the same times as the simulated one. While no request waits or runs,
+    the clock jumps to the next arrival.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def drive(
     Raises
     ------
     StalledError
-        If the policy holds everything back for ever.
+        If the policy never starts the waiting requests.
     """
     table = engine.table
     n = table.num_ids
@@ -89,11 +89,11 @@ def _add(engine: Engine, i: int, log: LogBuilder) -> None:
 
 
 def _wake(record: StepRecord, now_s: float, next_s: float | None) -> float:
-    """When to try again after a step in which nothing happened."""
+    """Time of the next step after an empty one."""
     times = [t for t in (record.wake_s, next_s) if t is not None and t > now_s]
     if not times:
         raise StalledError(
-            f"the policy starts nothing at {now_s:g} s though nothing runs, "
-            f"{record.num_waiting} requests wait and none is to come."
+            f"the policy starts no request at {now_s:g} s although none runs, "
+            f"{record.num_waiting} requests wait and none will arrive."
         )
     return min(times)

@@ -1,22 +1,22 @@
-"""How well anybody could have done who knew all arrivals and lengths beforehand.
+"""Lower bounds on the latency of a run, given all its arrivals and lengths.
 
-Where steps differ in length it is the bound in seconds (`sortedf.bounds.seconds`),
-which knows the engine's rules, and holds whatever the engine did. The bounds of
-`sortedf.bound` are for steps of equal length and for a KV usage of `s + j` tokens in
-the step of token `j`. Three things carry them over to a run.
+If steps differ in length, the bound is the one in seconds (`sortedf.bounds.seconds`),
+which uses the engine's rules and holds for every run. The bounds of `sortedf.bound` are
+for steps of equal length and for a KV usage of `s + j` tokens in the step of token `j`.
+Three arguments make them valid for a run.
 
-- The engine's rules charge `s + j - 1` tokens: prompts are shortened by one token. A
-  prompt of one token cannot be, so there the first token is left out instead.
+- The engine's rules charge `s + j - 1` tokens: prompts are shortened by one token. For
+  a prompt of one token the first output token is left out instead.
 - Arrivals between two steps: each step is moved to the integer at or before its end.
-  Steps stay apart and in order, so a run of arrivals `a` becomes one of arrivals
+  Steps stay distinct and in order, so a run of arrivals `a` becomes one of arrivals
   `floor(a)`, whose total latency is at most that of the run plus the sum of
   `a - floor(a)`.
-- Preemption: let `t_1 < ... < t_o = C` be the steps of a request's tokens, those that
-  count. As `t_j <= C - (o - j)`, the volume-weighted middle of these steps lies at
-  least `o - e` before `C` (`e` as in `sortedf.bounds.fluid`), and they use at most `M`
-  KV with all others. That is all that the fluid bound needs, so it holds for runs with
-  preemption. The other bounds need tokens in consecutive steps and are taken only for
-  runs in which every answer was made without a pause.
+- Preemption: let `t_1 < ... < t_o = C` be the steps that made a request's final tokens.
+  As `t_j <= C - (o - j)`, the volume-weighted middle of these steps lies at least
+  `o - e` before `C` (`e` as in `sortedf.bounds.fluid`), and the KV in them is at most
+  `M` together with other requests. The fluid bound needs nothing else, so it holds for
+  runs with preemption. The other bounds need tokens in consecutive steps and are used
+  only for runs in which every answer was made without a pause.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class HindsightBound:
     Attributes
     ----------
     total_s : float, optional
-        In seconds (steps where a step is 1); None if none was asked for.
+        In seconds, or in steps with unit steps; None if none was requested.
     method : str
-        The bound that it comes from, or "none".
+        Name of the bound, or "none".
     """
 
     total_s: float | None
@@ -65,9 +65,9 @@ def hindsight_bound(
     rules : StepRules
     step_time : StepTime
     method : str
-        A name in `sortedf.BOUNDS`, "auto", or "none". Where answers were interrupted
-        "fluid" is taken, whatever was asked for, and where steps differ in length the
-        bound in seconds. "auto" is the better of that and of the bound in steps.
+        A name in `sortedf.BOUNDS`, "auto", or "none". If answers were interrupted,
+        "fluid" is used instead, and if steps differ in length, the bound in seconds.
+        "auto" is the better of that and of the bound in steps.
     """
     if method == "none":
         return HindsightBound(None, "none")
@@ -113,7 +113,7 @@ def _bound_in_steps(
     is_one = (prefill == 1) & (shorter == 1)
     prefill = np.maximum(prefill - shorter, 1)
     decode = decode - is_one
-    # One token from a prompt of one token: a step in which nothing is charged.
+    # A request of one prompt and one output token is charged in no step.
     some = decode > 0
     instance = Instance(
         prefill[some],

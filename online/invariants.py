@@ -1,4 +1,4 @@
-"""What is true of every run, checked from its log."""
+"""Invariants of a run, checked from its log."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class BrokenRunError(RuntimeError):
 
 
 def check_log(log: RunLog, rules: StepRules) -> None:
-    """Raise BrokenRunError unless a run kept every invariant.
+    """Raise BrokenRunError if a run violates an invariant.
 
-    Nothing is lost, the clock goes forward, the caps of a step are kept, and tokens
-    and KV are conserved.
+    Each request completes or is refused, time increases, the caps of a step are
+    satisfied, and tokens and KV are conserved.
     """
     _check_requests(log)
     _check_steps(log, rules)
@@ -43,7 +43,7 @@ def _check_requests(log: RunLog) -> None:
     enough = log.completion_step[done] - first >= log.decode[done] - 1
     _demand(enough.all(), "a step makes at most one token of a request")
     late = log.start_s[done] >= log.arrival_s[done]
-    _demand(late.all(), "nothing starts before it arrives")
+    _demand(late.all(), "no request starts before it arrives")
 
 
 def _check_steps(log: RunLog, rules: StepRules) -> None:
@@ -52,43 +52,49 @@ def _check_steps(log: RunLog, rules: StepRules) -> None:
     forward = steps.begin_s[1:] >= steps.end_s[:-1]
     _demand(forward.all(), "a step begins when the one before has ended")
     processed = steps.prefill_tokens + steps.decode_tokens
-    _demand((processed <= rules.tokens_cap).all(), "a step keeps its token budget")
-    _demand((processed >= steps.num_running).all(), "who is scheduled has a token")
-    _demand((steps.made_tokens <= steps.num_running).all(), "who makes one runs")
+    _demand((processed <= rules.tokens_cap).all(), "a step's tokens are within its cap")
+    _demand(
+        (processed >= steps.num_running).all(),
+        "each scheduled request has a token processed",
+    )
+    _demand(
+        (steps.made_tokens <= steps.num_running).all(),
+        "only scheduled requests make tokens",
+    )
     _demand((steps.num_running <= rules.seqs_cap).all(), "max_num_seqs is kept")
     _demand((steps.used_blocks <= rules.num_blocks).all(), "the KV budget is kept")
     held = steps.used_blocks * rules.block_size
-    _demand((steps.kv_tokens <= held).all(), "KV lies in blocks")
+    _demand((steps.kv_tokens <= held).all(), "KV tokens fit the blocks in use")
 
 
 def _check_tokens(log: RunLog, rules: StepRules) -> None:
     done = log.completed
     made, wanted = int(log.steps.made_tokens.sum()), int(log.decode[done].sum())
     if rules.eviction == "recompute":
-        _demand(made == wanted, f"{wanted} tokens are wanted, {made} were made")
-    _demand(made >= wanted, f"{wanted} tokens are wanted, only {made} were made")
+        _demand(made == wanted, f"answers have {wanted} tokens, {made} were made")
+    _demand(made >= wanted, f"answers have {wanted} tokens, only {made} were made")
     processed = int((log.steps.prefill_tokens + log.steps.decode_tokens).sum())
     once = int((log.prefill + log.decode - 1)[done].sum())
     again = int(log.recomputed_tokens.sum())
     _demand(
         processed == once + again,
-        f"{once} tokens and {again} again make {once + again}, not {processed}",
+        f"{once} tokens and {again} recomputed ones were processed as {processed}",
     )
 
 
 def _check_kv(log: RunLog) -> None:
-    """KV grows by what is processed, and goes with who is done or loses it."""
+    """KV grows by the processed tokens and shrinks by completions and evictions."""
     steps = log.steps
     done = log.completed
     freed = np.zeros(log.num_steps + 1, dtype=np.int64)
     held_last = (log.prefill + log.decode - 1)[done]
-    np.add.at(freed, log.completion_step[done], held_last)  # gone in the next step
+    np.add.at(freed, log.completion_step[done], held_last)  # free in the next step
     grown = steps.prefill_tokens + steps.decode_tokens - freed[:-1]
     lost = grown - np.diff(steps.kv_tokens, prepend=0)
     calm = (steps.preemptions + steps.evictions) == 0
-    _demand((lost[calm] == 0).all(), "KV is conserved while nobody loses it")
-    _demand((lost >= 0).all(), "KV does not come from nowhere")
+    _demand((lost[calm] == 0).all(), "KV is lost only by preemption and eviction")
+    _demand((lost >= 0).all(), "KV grows only by processed tokens")
     _demand(
         lost.sum() == log.recomputed_tokens.sum(),
-        "the KV that was lost is what was computed again",
+        "lost KV equals recomputed tokens",
     )

@@ -1,4 +1,4 @@
-"""How good an order is: Kendall's tau_b."""
+"""Quality of an order: Kendall's tau_b."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def tau_b(scores: ArrayLike, lengths: ArrayLike) -> float:
     """Kendall's tau_b between scores and true lengths: 1 is the same order, 0 chance.
 
-    Where all scores or all lengths are equal, there is no order, and it is 0.
+    If all scores or all lengths are equal, there is no order, and it is 0.
 
     Examples
     --------

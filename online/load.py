@@ -1,4 +1,4 @@
-"""Offered load: how much work comes, over how much an engine can do.
+"""Offered load: work of the arriving requests relative to an engine's capacity.
 
 For requests `i` with prompts `s` and answers `o`, an engine with budget `M` needs at
 least
@@ -6,14 +6,14 @@ least
     N = max(sum v / M, sum (s + o - 1) / max_batched_tokens, sum o / max_num_seqs)
 
 steps, with `v = s o + o (o - 1) / 2` the KV that a request holds, summed over its steps
-(plus `o` where the token just made counts as well), and so is busy for at least
+(plus `o` if the token just made counts as well), and so is busy for at least
 
     W = constant * N + prefill_token * sum s + running * sum (o - 1) + kv_token * sum v
 
-seconds. The load is `W` over the time in which the requests arrive. In unit steps with
-no caps that is `sum v / (M * duration)`, the fluid model's load: at 1.0 a schedule that
-always filled the cache to its last token would just keep up, so that real schedules are
-overloaded somewhat below it.
+seconds. The load is `W` divided by the time in which the requests arrive. In unit steps
+without caps that is `sum v / (M * duration)`, the fluid model's load: at load 1, work
+arrives as fast as a full cache can serve it, so real schedules are overloaded at
+slightly lower loads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def busy_s(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
-    """Least seconds, `W`, that an engine is busy with a trace."""
+    """Least time `W` in seconds for which a trace keeps an engine busy."""
     s, o = trace.prefill.astype(np.float64), trace.decode.astype(np.float64)
     kv = float((s * o + o * (o - 1) / 2 + rules.extra_slots * o).sum())
     tokens = float((s + o - 1).sum())
@@ -49,13 +49,13 @@ def busy_s(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
 def rate_of_load(
     load: float, trace: Trace, rules: StepRules, step_time: StepTime
 ) -> float:
-    """Find the requests per second at which a trace offers the given load."""
+    """Return the requests per second at which a trace has the given load."""
     if not 0 < load < np.inf:
         raise ValueError(f"load = {load} but must be a number above 0.")
     return load * trace.num_requests / busy_s(trace, rules, step_time)
 
 
 def offered_load(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
-    """Load of a trace with the arrivals that it has; infinite for a backlog."""
+    """Load of a trace with its own arrivals; infinite for a backlog."""
     last = float(trace.arrival_s.max())
     return busy_s(trace, rules, step_time) / last if last else np.inf

@@ -1,8 +1,8 @@
-"""A run's log as a file: one JSON object a line, whichever engine ran.
+"""A run's log as a file of JSON lines, for every engine.
 
-The first line says what it is; then come the requests, the steps and the pauses, each
-line with its `kind`. A step may carry `duration_s`, the seconds that an engine was seen
-to take, beside the clock that the run went by. Names that end in .gz are compressed.
+The first line is a header; then come the requests, the steps and the pauses, each line
+with its `kind`. A step may have `duration_s`, its measured duration in seconds, besides
+the times of the run's clock. Files whose names end in .gz are compressed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Column = NDArray[Any]
-    """Of floats where the name ends in _s, else of integers."""
+    """Floats if the name ends in _s, else integers."""
 
 FORMAT = 1
 
@@ -46,14 +46,14 @@ class LogError(SortedfError, ValueError):
 def write_log(
     log: RunLog, path: str | PathLike[str], *, duration_s: ArrayLike | None = None
 ) -> None:
-    """Write a log, whole or not at all.
+    """Write a log, atomically.
 
     Parameters
     ----------
     log : RunLog
     path : path
     duration_s : array_like of float, shape (num_steps,), optional
-        Seconds that each step was seen to take; `sortedf calibrate` reads them.
+        Measured duration of each step in seconds; `sortedf calibrate` reads them.
     """
     steps = {name: getattr(log.steps, name) for name in STEP_COLUMNS}
     if duration_s is not None:
@@ -77,12 +77,12 @@ def write_log(
 
 
 def read_log(path: str | PathLike[str]) -> RunLog:
-    """Read a log back.
+    """Read a log.
 
     Raises
     ------
     LogError
-        If the file cannot be read or is something else; the message says where.
+        If the file cannot be read or is no log; the message names the line.
     """
     rows = list(read_rows(path))
     if not rows or rows[0][1].get("kind") != "run":
@@ -122,7 +122,7 @@ def columns(
     rows: Iterable[tuple[int, dict[str, Any]]],
     names: Iterable[str],
 ) -> dict[str, Column]:
-    """Turn rows into one array per name; seconds are floats, all else integers."""
+    """Convert rows to one array per name; seconds are floats, others integers."""
     rows = list(rows)
     found: dict[str, Column] = {}
     for name in names:

@@ -1,16 +1,16 @@
-"""What a run was like for those who waited: every figure from its log alone.
+"""Latency and throughput metrics of a run, computed from its log alone.
 
 Symbols: request `i` arrives at `a`, starts at `b`, makes its first token at `f` and its
-last, the `o`-th, at `c`. All times are in seconds (in steps, where a step is 1).
+last, the `o`-th, at `c`. All times are in seconds, or in steps with unit steps.
 
 - TTFT: `f - a`.
 - TTLT, the latency: `c - a`.
 - TPOT: `(c - f) / (o - 1)`, one figure for each request with two tokens or more.
 - TBT: the time from each token to the next, one figure for each token but the first.
 - Normalised latency: `(c - a) / o`.
-- Slowdown: `(c - a)` over the time that it would take alone in the engine.
+- Slowdown: `(c - a)` divided by the latency of the request alone in the engine.
 - Fairness: Jain's index `(sum x)^2 / (n sum x^2)` of `x = 1 / slowdown`, the speed at
-  which each request was served; 1 if all were slowed down alike.
+  which each request was served; 1 if all slowdowns are equal.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 def ttft_s(log: RunLog) -> Floats:
-    """Time to the first token of each request that is done."""
+    """Time to the first token of each completed request."""
     return np.asarray((log.first_token_s - log.arrival_s)[log.completed])
 
 
 def ttlt_s(log: RunLog) -> Floats:
-    """Time to the last token of each request that is done."""
+    """Time to the last token of each completed request."""
     return np.asarray((log.completion_s - log.arrival_s)[log.completed])
 
 
 def normalised_latency_s(log: RunLog) -> Floats:
-    """TTLT per token of the answer, of each request that is done."""
+    """TTLT per output token, of each completed request."""
     return np.asarray(ttlt_s(log) / log.decode[log.completed])
 
 
@@ -59,8 +59,8 @@ def tpot_s(log: RunLog) -> Floats:
 def tbt(log: RunLog) -> Distribution:
     """Distribution of the times between tokens.
 
-    In a step, each token follows one of the step before unless it is a request's first
-    or ends a pause, so that counts tell the whole distribution.
+    Each token of a step follows one of the previous step unless it is a request's first
+    or ends a pause, so counts per step determine the distribution.
     """
     ends = log.steps.end_s
     follow = log.steps.made_tokens.copy()
@@ -76,7 +76,7 @@ def tbt(log: RunLog) -> Distribution:
 
 
 def slowdown(log: RunLog, rules: StepRules, step_time: StepTime) -> Floats:
-    """TTLT over the time alone, of each request that is done; at least 1."""
+    """TTLT divided by the latency alone, of each completed request; at least 1."""
     done = log.completed
     return np.asarray(
         ttlt_s(log) / alone_s(log.prefill[done], log.decode[done], rules, step_time)
@@ -84,14 +84,14 @@ def slowdown(log: RunLog, rules: StepRules, step_time: StepTime) -> Floats:
 
 
 def longest_wait_s(log: RunLog) -> float:
-    """Longest time that a request waited to start, or from one token to the next."""
+    """Longest time from an arrival to the start, or from one token to the next."""
     queued = (log.start_s - log.arrival_s)[log.start_step > 0]
     between = tbt(log).value[-1:]
     return float(np.concatenate([[0.0], queued, between]).max())
 
 
 def jain(share: Floats) -> float:
-    """Jain's fairness index: 1 if all are equal, `1 / n` if one has everything."""
+    """Jain's fairness index: 1 if all are equal, `1 / n` if all but one are 0."""
     if not len(share):
         return 1.0
     return float(share.sum() ** 2 / (len(share) * (share**2).sum()))
@@ -99,29 +99,29 @@ def jain(share: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The figures of one run.
+    """Metrics of one run.
 
     Attributes
     ----------
     requests, completed, refused : int
-        How many came, made their last token, and could never run.
+        Numbers of all, completed and refused requests.
     steps : int
     mean_latency, total_latency, makespan : float
-        Of TTLT; and the time of the last token, from the first arrival.
+        Mean and total TTLT; time of the last token from the first arrival.
     ttft, tbt, tpot, ttlt, normalised_latency, slowdown : DistributionSummary, optional
-        None where there was nothing to observe.
+        None if there are no observations.
     throughput, requests_per_s : float
-        Tokens of answers, and requests done, over the makespan.
+        Output tokens, and requests completed, per unit of the makespan.
     fairness : float
     longest_wait : float
     preemptions, evictions, recomputed_tokens : int
-        KV lost for want of room; KV taken by the policy; tokens computed again.
+        KV losses for lack of free blocks, and by the policy; tokens computed again.
     mean_kv_use : float
-        KV blocks in use over those there are, averaged over time.
+        Share of KV blocks in use, averaged over time.
     lower_bound, gap : float, optional
-        Bound on the total latency in hindsight; relative distance from it.
+        Bound on the total latency in hindsight; relative distance to it.
     bound_method : str
-        Where the bound comes from, or why there is none.
+        Name of the bound, or the reason why there is none.
     """
 
     requests: int
@@ -150,22 +150,22 @@ class Metrics:
     bound_method: str
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures as plain values, for JSON."""
+        """All metrics as plain values, for JSON."""
         return asdict(self)
 
 
 def measure(
     log: RunLog, rules: StepRules, step_time: StepTime, *, bound: str = "none"
 ) -> Metrics:
-    """Compute every figure of a run.
+    """Compute the metrics of a run.
 
     Parameters
     ----------
     log : RunLog
     rules : StepRules
-        The engine's, for the time alone and the bound.
+        The engine's rules, for the latency alone and the bound.
     step_time : StepTime
-        The clock of the run.
+        Step time of the run's clock.
     bound : str
         "none", "fluid", "dual", ...; see `online.hindsight`.
 
@@ -215,5 +215,5 @@ def _mean_kv_use(log: RunLog, rules: StepRules) -> float:
     steps = log.steps
     duration = steps.end_s - steps.begin_s
     span = steps.end_s[-1] - steps.begin_s[0]
-    # Not by `@`, whose last bits depend on the number of threads.
+    # Not by `@`, whose rounding depends on the number of threads.
     return float((steps.used_blocks * duration).sum() / span / rules.num_blocks)

@@ -1,4 +1,4 @@
-"""A choice by name with options, as people write it: `uniboost:gamma=0.5`."""
+"""Choices by name with options, such as `uniboost:gamma=0.5`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Something of a table, with options for it.
+    """Name of a table's entry, with options for it.
 
     Attributes
     ----------
@@ -30,14 +30,14 @@ class Named:
 
 
 def parse_named(text: str) -> Named:
-    """Read `name` or `name:option=value:option=value`.
+    """Parse `name` or `name:option=value:option=value`.
 
-    A value that reads as an integer, a number, true, false or none becomes that.
+    Values are converted to an integer, a number, true, false or none if possible.
 
     Raises
     ------
     ValueError
-        If there is no name, or an option has no value or stands there twice.
+        If there is no name, or an option has no value or occurs twice.
 
     Examples
     --------
@@ -55,12 +55,12 @@ def parse_named(text: str) -> Named:
             )
         options[option.replace("-", "_")] = _value(value)
     if not name:
-        raise ValueError(f"{text!r} names nothing.")
+        raise ValueError(f"{text!r} has no name.")
     return Named(name, options)
 
 
 def parse_many(text: str) -> list[Named]:
-    """Read several names with commas between, each once."""
+    """Parse names separated by commas; duplicates are dropped."""
     parsed = [parse_named(part) for part in text.split(",")]
     return list({str(one): one for one in parsed}.values())
 
@@ -68,20 +68,20 @@ def parse_many(text: str) -> list[Named]:
 def check_options(
     kind: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]
 ) -> None:
-    """Refuse options that what is made by name does not have, or of another type.
+    """Raise ValueError for options that a callable does not have, or of wrong type.
 
     Parameters
     ----------
     kind, name : str
-        What it is and what it is called, for the message.
+        Kind and name of the entry, for the message.
     make : callable
-        What takes the options, by keyword, and nothing else.
+        Takes exactly the options, by keyword.
     options : mapping
 
     Raises
     ------
     ValueError
-        If an option is unknown or of a wrong type, or a needed one is missing.
+        If an option is unknown or of a wrong type, or a required one is missing.
     """
     known = inspect.signature(make).parameters
     for option, value in options.items():
@@ -95,25 +95,25 @@ def check_options(
         if not any(_is_a(value, word) for word in wanted):
             raise ValueError(
                 f"{kind} {name!r}: {option} = {value!r} but must be "
-                f"{' or '.join(WORDS.get(word, word) for word in wanted)}."
+                f"{' or '.join(TYPE_NAMES.get(word, word) for word in wanted)}."
             )
     for option, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and option not in options:
             raise ValueError(f"{kind} {name!r} needs the option {option!r}.")
 
 
-WORDS = {
-    "int": "a whole number", "float": "a number", "bool": "true or false",
-    "str": "a word", "None": "none",
+TYPE_NAMES = {
+    "int": "an integer", "float": "a number", "bool": "true or false",
+    "str": "a string", "None": "none",
 }  # fmt: skip
-"""How the types of options are called in messages."""
+"""Names of the types of options in messages."""
 
 TYPES: dict[str, type] = {"int": Integral, "float": Real, "bool": bool, "str": str}
-"""What an option may be, numpy's numbers among them."""
+"""Types of options, including numpy's numbers."""
 
 
 def _is_a(value: Any, wanted: str) -> bool:
-    """Whether a value is of a type, by its name; any if that is none of `WORDS`."""
+    """Whether a value is of the named type; true for a type not in `TYPES`."""
     if wanted == "None":
         return value is None
     if wanted in ("int", "float") and isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Ranks that are as wrong as one likes, measured by Kendall's tau_b.
+"""Synthetic ranks with a given Kendall's tau_b.
 
-A rank is a mixture of the true order and of noise. How well it sorts is measured as a
-learned one is, on the very lengths that it ranks, so that the two can be compared.
+A rank is a mixture of the true order and noise. Its tau_b is measured on the lengths
+that it ranks, as for a learned rank, so that the two are comparable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEAR_ENOUGH = 5e-4
 """Distance from the target tau_b at which the search ends."""
 
 HALVINGS = 40
-"""Most halvings of the search: lengths with ties may not allow the target."""
+"""Bisection steps at most: with ties in the lengths the target may be impossible."""
 
 
 def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats:
@@ -35,9 +35,9 @@ def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats
     ----------
     lengths : int64 array, shape (n,)
     target : float
-        From -1 to 1: 1 for the true order, -1 for the reversed one, 0 for none. Only
-        at the two ends do equal lengths get equal scores, so that with many equal
-        lengths other targets near the ends are out of reach; the nearest is taken.
+        From -1 to 1: 1 for the true order, -1 for the reversed one, 0 for no relation.
+        Equal lengths get equal scores only at 1 and -1, so with many equal lengths
+        other targets near 1 and -1 cannot be reached; the nearest one is used.
     rng : Generator
 
     Returns
@@ -49,7 +49,7 @@ def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats
 
 
 def noisy_lengths(lengths: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Give the lengths out to others, so that tau_b with the true ones is `target`.
+    """Permute the lengths so that tau_b with the true ones is `target`.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def noisy_lengths(lengths: Ints, target: float, rng: np.random.Generator) -> Int
     """
     ascending = np.sort(lengths).astype(np.float64)
 
-    def give_out(scores: Floats) -> Floats:
-        given = np.empty_like(ascending)
-        # Of equal scores the longer request gets the longer length.
-        given[np.lexsort((lengths, scores))] = ascending
-        return given
+    def permute(scores: Floats) -> Floats:
+        permuted = np.empty_like(ascending)
+        # Among equal scores the longer request gets the longer length.
+        permuted[np.lexsort((lengths, scores))] = ascending
+        return permuted
 
-    return _search(lengths, target, rng, give_out).astype(np.int64)
+    return _search(lengths, target, rng, permute).astype(np.int64)
 
 
 def _search(
@@ -75,11 +75,11 @@ def _search(
     rng: np.random.Generator,
     make: Callable[[Floats], Floats],
 ) -> Floats:
-    """Mix order and noise until what is made of the mixture has the target tau_b.
+    """Mix order and noise such that `make(mixture)` has the target tau_b.
 
-    The mixture is turned by an angle from the order, by way of the noise, to the
-    reversed order. On this way every two requests change places once, so that tau_b
-    only falls, and halving finds the angle.
+    The mixture rotates by an angle from the order over the noise to the reversed order.
+    Every pair of requests is swapped once on the way, so tau_b only falls, and the
+    angle is found by bisection.
     """
     if not (math.isfinite(target) and -1 <= target <= 1):
         raise ValueError(f"target = {target} but must be from -1 to 1.")

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """A policy with what people want to know before they choose it.
+    """A policy with its description.
 
     Attributes
     ----------
     make : callable
-        Makes a fresh object; options by keyword.
+        Creates a new policy object; options by keyword.
     about : str
-        What it does, in a few words.
+        Short description.
     knows : str
-        What it has to know of an answer's length: "nothing", "a rank", "a length".
+        Required knowledge of answer lengths: "nothing", "a rank", "a length".
     needs_plan : bool
         Whether it follows an offline schedule, which is one of its options: such a
-        policy is made from Python, or by `sortedf run --mode`.
+        policy is created from Python, or by `sortedf run --mode`.
     """
 
     make: Callable[..., Policy]
@@ -39,13 +39,13 @@ class PolicyKind:
 
 
 POLICIES: Table[PolicyKind] = Table("policy", "online.policies")
-"""Every policy, by the name that `simulate`, `run` and the engine take."""
+"""Policies by the name used in `simulate`, `run` and the engine."""
 
 
 def register_policy(
     name: str, *, about: str, knows: str, needs_plan: bool = False
 ) -> Callable[[Callable[..., Policy]], Callable[..., Policy]]:
-    """Return a decorator that enters a policy's maker into the table."""
+    """Return a decorator that registers a policy."""
 
     def add(make: Callable[..., Policy]) -> Callable[..., Policy]:
         POLICIES.register(name)(PolicyKind(make, about, knows, needs_plan))
@@ -57,17 +57,17 @@ def register_policy(
 def make_policy(
     name: str, *, max_wait_s: float | None = None, **options: Any
 ) -> Policy:
-    """Make a policy by name.
+    """Create a policy by name.
 
     Parameters
     ----------
     name : str
         One of `POLICIES`.
     max_wait_s : float, optional
-        A request that has waited longer than this goes before all others, and nothing
-        else starts until it has.
+        A request that has waited longer than this is served before all others, and no
+        other request starts until it has started.
     **options
-        Options of that policy; an unknown one is refused with the list of known ones.
+        Options of that policy; an unknown one raises ValueError with the known ones.
 
     Examples
     --------

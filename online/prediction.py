@@ -1,7 +1,7 @@
-"""Predicted answer lengths: models of their errors, intervals, and learning from runs.
+"""Predicted answer lengths: error models, intervals, and estimates from runs.
 
-A model of errors turns true lengths into predicted ones, so that a policy can be tried
-with predictions as bad as one likes. Everything random comes from a passed generator.
+An error model converts true lengths to predicted ones, so that a policy can be tested
+with predictions of any quality. All draws come from the given generator.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Errors(Protocol):
-    """Turns true answer lengths into predicted ones."""
+    """Error model: converts true answer lengths to predicted ones."""
 
     def __call__(self, decode: Ints, rng: np.random.Generator) -> Ints:
-        """Return a predicted length of at least 1 for each true one."""
+        """Return predicted lengths, at least 1."""
         ...
 
 
@@ -38,7 +38,7 @@ ERRORS: Table[Callable[..., Errors]] = Table("model of prediction errors")
 
 
 def make(name: str, **options: float) -> Errors:
-    """Make a model of prediction errors.
+    """Create a model of prediction errors.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def make(name: str, **options: float) -> Errors:
 
 
 def _lengths(values: NDArray[np.float64] | Ints) -> Ints:
-    """Whole tokens, at least 1 and at most what stands for an unknown length."""
+    """Round to integers from 1 to `UNKNOWN`."""
     return np.asarray(np.clip(np.rint(values), 1, UNKNOWN), dtype=np.int64)
 
 
@@ -76,12 +76,12 @@ def exact() -> Errors:
 
 @ERRORS.register("lognormal")
 def lognormal(sigma: float = 0.5) -> Errors:
-    """Each length times `exp(sigma Z)`, `Z` standard normal: right in the median.
+    """Each length times `exp(sigma Z)`, `Z` standard normal: unbiased in the median.
 
     Parameters
     ----------
     sigma : float
-        0 for no errors; at 0.7 half of the predictions are off by more than 1.6 times.
+        0 for no errors; at 0.7 half of the predictions are off by a factor above 1.6.
     """
     if not (math.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma = {sigma} but must be a number, 0 or more.")
@@ -99,10 +99,10 @@ def biased(factor: float = 2.0) -> Errors:
 
 @ERRORS.register("rank-preserving")
 def rank_preserving() -> Errors:
-    """Lengths that are all wrong in the right order.
+    """Wrong lengths in the right order.
 
-    The predicted lengths are as many draws, uniform in the logarithm between 1 and the
-    longest true one, given out in the order of the true ones.
+    The predicted lengths are draws, uniform in the logarithm from 1 to the longest true
+    length, assigned in the order of the true ones.
     """
 
     def predict(decode: Ints, rng: np.random.Generator) -> Ints:
@@ -117,7 +117,7 @@ def rank_preserving() -> Errors:
 
 @ERRORS.register("adversarial")
 def adversarial(factor: float = 10.0) -> Errors:
-    """Mislead within a factor: short answers look long, and long ones short.
+    """Errors within a factor that reverse the order: short looks long, long short.
 
     Lengths below the median are multiplied, the others divided.
     """
@@ -132,7 +132,7 @@ def adversarial(factor: float = 10.0) -> Errors:
 
 @ERRORS.register("tau")
 def tau(target: float = 0.5) -> Errors:
-    """Give the true lengths out in an order as good as a rank of Kendall's tau_b.
+    """Permute the true lengths to a given Kendall's tau_b.
 
     Parameters
     ----------
@@ -145,20 +145,19 @@ def tau(target: float = 0.5) -> Errors:
 
 
 def length_classes(decode: Ints, width: float, longest: int) -> tuple[Ints, Ints]:
-    """Intervals around true lengths, from exact to useless.
+    """Intervals around true lengths, as from a classifier.
 
-    The logarithm of the length, from that of 1 to that of the longest, is cut into
-    classes of `width` times that range each, and all that is known of a request is its
-    class, as from a classifier.
+    The range of the logarithm of the length, from 1 to `longest`, is divided into
+    classes of `width` times that range, and each request is known by its class only.
 
     Parameters
     ----------
     decode : int64 array
         True lengths.
     width : float
-        From 0 (exact) to 1 (one class: nothing is known).
+        From 0 (exact) to 1 (a single class).
     longest : int
-        Longest length that may come, at least the longest of `decode`.
+        Longest possible length, at least the longest of `decode`.
 
     Returns
     -------
@@ -178,7 +177,7 @@ def length_classes(decode: Ints, width: float, longest: int) -> tuple[Ints, Ints
             f"longest = {longest} but a request has {decode.max()} tokens."
         )
     span = width * math.log(longest)
-    if span * longest <= 1:  # no class is wider than one token
+    if span * longest <= 1:  # every class is at most one token wide
         return decode.copy(), decode.copy()
     edges = np.exp(span * np.arange(math.ceil(1 / width)))
     first = np.unique(np.ceil(edges - 1e-9).astype(np.int64))
@@ -192,18 +191,18 @@ def conformal_bounds(
 ) -> tuple[Ints, Ints]:
     """Bounds around predicted lengths that hold with a given probability.
 
-    Split conformal: of the ratios of true to predicted lengths in a calibration set,
-    the quantiles that leave `(1 - coverage) / 2` out on each side, by their ranks among
-    one more, so that for exchangeable requests each bound holds at least that often.
+    Split conformal prediction: the ratios of true to predicted lengths in a calibration
+    set give quantiles with `(1 - coverage) / 2` outside on each side, by ranks among
+    `m + 1`, so that for exchangeable requests the coverage is at least the given one.
 
     Parameters
     ----------
     predicted : int64 array
-        Lengths to put bounds around.
+        Predicted lengths.
     known_predicted, known_decode : int64 arrays, shape (m,)
         Predicted and true lengths of finished requests.
     coverage : float
-        Between 0 and 1. Too much for so few known ones gives 1 and 2**31.
+        Between 0 and 1. If `m` is too small for it, the bounds are 1 and 2**31.
 
     Returns
     -------
@@ -221,15 +220,14 @@ def conformal_bounds(
 
 
 class RemainingLife:
-    """Mean of what is still to come, given what was made, from finished answers.
+    """Mean remaining answer length given the tokens made, from completed answers.
 
-    A histogram with one bin per length. Nothing is assumed about the distribution, and
-    nothing is known of a request but how far it has come.
+    A histogram with one bin per length; no distribution is assumed.
 
     Parameters
     ----------
     longest : int
-        Longest length that may come.
+        Longest possible length.
     """
 
     def __init__(self, longest: int) -> None:
@@ -240,15 +238,15 @@ class RemainingLife:
         self._mean: Floats | None = None
 
     def observe(self, decode: Ints) -> None:
-        """Learn from the lengths of finished answers."""
+        """Add the lengths of completed answers."""
         self._count += np.bincount(decode, minlength=self.longest + 1)
         self._mean = None
 
     def remaining(self, made: Ints) -> Floats:
-        """Mean of `o - made` over the answers seen that were longer than `made`.
+        """Mean of `o - made` over the observed answers longer than `made`.
 
-        Beyond all that was seen an answer is expected to go on for as long as it has
-        lasted, and at least for one token.
+        If there are none, the expectation is as many further tokens as were made, and
+        at least one.
         """
         if self._mean is None:
             self._mean = self._means()
@@ -256,7 +254,7 @@ class RemainingLife:
 
     def _means(self) -> Floats:
         length = np.arange(self.longest + 1)
-        # Over lengths above each number of tokens made.
+        # Sums over lengths above each number of tokens made.
         longer = self._count.sum() - np.cumsum(self._count)
         tokens = (self._count * length).sum() - np.cumsum(self._count * length)
         unseen = np.maximum(length, 1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Predictors: answer lengths of requests that say nothing, learned from the others."""
+"""Predictors of answer lengths that learn from completed requests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Predictor(Protocol):
-    """Predicts answer lengths; serves one run, in the simulator or in an engine."""
+    """Predicts answer lengths in one run, in the simulator or in an engine."""
 
     def predict(self, made: int = 0) -> int | None:
-        """Length to expect of an answer that has `made` tokens; None: no idea yet."""
+        """Predict the length of an answer with `made` tokens; None without data."""
         ...
 
     def observe(self, lengths: Sequence[int]) -> None:
-        """Learn from the lengths of answers that are done."""
+        """Learn from the lengths of completed answers."""
         ...
 
 
@@ -32,7 +32,7 @@ PREDICTORS: Table[Callable[..., Predictor]] = Table("predictor")
 
 
 def make_predictor(name: str, **options: int) -> Predictor:
-    """Make a predictor.
+    """Create a predictor.
 
     Parameters
     ----------
@@ -54,17 +54,17 @@ def make_predictor(name: str, **options: int) -> Predictor:
 
 
 class History:
-    """Expects the mean of the answers seen that were longer than what was made.
+    """Predicts the mean of the observed answers longer than the tokens made.
 
-    What is learned is taken in by batches that grow with what is known, so that its
-    cost per answer does not depend on how long a server runs.
+    Observations are added in batches that grow with their number, so that the cost per
+    answer does not grow with the uptime of a server.
 
     Parameters
     ----------
     longest : int
-        Longest length told apart; what is longer counts as this long.
+        Largest length distinguished; longer answers count as this.
     least : int
-        Answers to see before anything is predicted.
+        Observed answers before the first prediction.
     """
 
     def __init__(self, longest: int = 16_384, least: int = 16) -> None:
@@ -77,17 +77,17 @@ class History:
         self._fresh: int | None = None
 
     def predict(self, made: int = 0) -> int | None:
-        """Length to expect of an answer that has `made` tokens."""
+        """Predict the length of an answer with `made` tokens; None without data."""
         if not self._seen:
             return None
         if made:
             return self._expect(made)
-        if self._fresh is None:  # asked for each request that comes
+        if self._fresh is None:  # cached: needed for each arriving request
             self._fresh = self._expect(0)
         return self._fresh
 
     def observe(self, lengths: Sequence[int]) -> None:
-        """Learn from the lengths of answers that are done."""
+        """Learn from the lengths of completed answers."""
         longest = self._life.longest
         self._new += [min(length, longest) for length in lengths]
         if len(self._new) >= max(self._least, self._seen // 8):
@@ -103,5 +103,5 @@ class History:
 
 @PREDICTORS.register("history")
 def history(longest: int = 16_384, least: int = 16) -> History:
-    """Mean length of the answers that are done, given what was made already."""
+    """Mean length of completed answers, given the tokens made so far."""
     return History(longest, least)

@@ -1,8 +1,8 @@
-"""Processes that are started here import nothing from the current folder.
+"""Child processes that do not import from the current folder.
 
-Python puts the current folder first on the path of a process that is started with `-m`
-or `-c`, as joblib's, multiprocessing's and vLLM's processes are. A file `pickle.py`
-that lies there, in a folder of downloaded traces say, would be run by them.
+Python puts the current folder first on the path of a process started with `-m` or `-c`,
+as joblib's, multiprocessing's and vLLM's processes are. A file `pickle.py` in that
+folder, for example among downloaded traces, would be executed by them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SAFE_PATH = "PYTHONSAFEPATH"
-"""Environment variable by which Python leaves the current folder out."""
+"""Environment variable that keeps the current folder off Python's path."""
 
 HOME = str(Path(__file__).resolve().parents[1])
-"""Where this package was imported from."""
+"""Folder from which this package was imported."""
 
 
 @contextmanager
 def without_current_folder() -> Iterator[None]:
-    """Let processes that others start for us leave the current folder out."""
+    """Set `PYTHONSAFEPATH` for child processes that libraries start."""
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:
@@ -38,7 +38,7 @@ def without_current_folder() -> Iterator[None]:
 
 
 def import_path() -> list[str]:
-    """Return what this process imports from, without the current folder.
+    """Return the import path of this process without the current folder.
 
     The folder stays if this package itself was imported from it.
     """

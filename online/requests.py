@@ -1,7 +1,7 @@
-"""The request table: what is known of every request, one array per field.
+"""The request table: the state of every request, one array per field.
 
 Ids are positions in the table. A simulator fills it once; a server adds requests as
-they come and gives the places of finished ones to new ones.
+they arrive and reuses the ids of finished ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", np.int64, np.float64)
 
 UNKNOWN = 2**31
-"""Answer length of a request whose end is not known before it comes."""
+"""Value for an answer length that is not known in advance."""
 
 
 class RequestTable:
@@ -35,9 +35,9 @@ class RequestTable:
         Prompt, true and predicted answer length, tokens computed and made, blocks
         held, preemptions, tokens to compute again, step of the last token.
     arrival_s, score : float64 arrays, shape (capacity,)
-        Arrival in seconds; a learned rank, lower first, nan where there is none.
-    num_places : int
-        Ids are below this.
+        Arrival in seconds; learned rank, lower first, nan if there is none.
+    num_ids : int
+        Upper limit of ids.
     """
 
     def __init__(self, capacity: int = 64) -> None:
@@ -58,7 +58,7 @@ class RequestTable:
         predicted: ArrayLike | None = None,
         score: ArrayLike | None = None,
     ) -> RequestTable:
-        """Fill a table with an instance's requests, ids as they are.
+        """Fill a table with an instance's requests, with the same ids.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class RequestTable:
         arrival_s: float,
         score: float = float("nan"),
     ) -> int:
-        """Enter one request; return its id, which may be a finished one's."""
+        """Add a request; return its id, which may be that of a finished one."""
         if self._vacant:
             i = self._vacant.pop()
         else:
@@ -125,11 +125,11 @@ class RequestTable:
         return i
 
     def remove(self, i: int) -> None:
-        """Forget a request; its id is free for another one."""
+        """Remove a request; its id can be reused."""
         self._vacant.append(i)
 
     def update_hint(self, i: int, predicted: int | None, score: float | None) -> bool:
-        """Enter what has become known of a request; return whether that is new."""
+        """Update predicted length and score; return whether one of them changed."""
         new = False
         if predicted is not None and self.ints[k.PREDICTED, i] != max(predicted, 1):
             self.ints[k.PREDICTED, i] = max(predicted, 1)
@@ -148,16 +148,16 @@ class RequestTable:
 
     @property
     def view(self) -> RequestView:
-        """What a policy may see of the table."""
+        """Read-only view of the table for policies."""
         if self._view is None:
             self._view = RequestView(self)
         return self._view
 
 
 def _fields_of(table: RequestTable) -> tuple[Any, ...]:
-    """Fields in the order of the rows, then arrival and score, to set one by one.
+    """Memoryviews of the rows in order, then of arrival and score.
 
-    An entry of a memoryview costs a third of one of an array.
+    Setting an entry of a memoryview takes a third of the time of an array's.
     """
     return tuple(memoryview(a) for a in (*table.ints, table.arrival_s, table.score))
 
@@ -169,20 +169,20 @@ def _read_only(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class RequestView:
-    """Read-only arrays over all requests, by id; true answer lengths are not there.
+    """Read-only arrays over all requests, by id, without true answer lengths.
 
     Attributes
     ----------
     prefill, predicted : int64 arrays
-        Prompt length, and the answer length that was told or guessed.
+        Prompt length, and predicted answer length.
     computed, output_tokens, preemptions : int64 arrays
-        Tokens whose KV is there, tokens of the answer so far, times preempted.
+        Tokens with KV in the cache, output tokens so far, preemptions.
     arrival_s, score : float64 arrays
         Arrival in seconds, learned rank.
     ints : int64 array
         The whole table, for kernels.
     each : EachRequest
-        The same fields for whoever looks at one request after the other.
+        The same fields with fast access to single requests.
     """
 
     __slots__ = (
@@ -203,7 +203,7 @@ class RequestView:
 
 
 class EachRequest:
-    """The fields of a view that give plain numbers by id, many times quicker.
+    """Fields of a view as memoryviews, whose entries are read many times faster.
 
     Attributes
     ----------

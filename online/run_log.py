@@ -1,7 +1,7 @@
 """The log of a run: one format for simulated and real engines.
 
-Everything that `online.metrics` computes comes from here: a row for each step, a row
-for each request, and each pause between two tokens that is longer than a step.
+It contains all data for `online.metrics`: a row for each step, a row for each request,
+and each pause between two tokens that is longer than a step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEVER = -1
-"""Step of what did not happen."""
+"""Step of an event that did not happen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class StepTable:
     Attributes
     ----------
     begin_s, end_s : float64 arrays
-        When the step began and ended.
+        Begin and end of the step.
     """
 
     begin_s: Floats
@@ -48,7 +48,7 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunLog:
-    """What happened to every request, and in every step.
+    """Record of every request and every step of a run.
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ class RunLog:
         Steps, counted from 1, in which a request first ran, made its first and its
         last token; -1 if that did not happen.
     preemptions, recomputed_tokens : int64 arrays, shape (n,)
-        How often it lost its KV, and how many tokens were computed again for that.
+        Number of losses of its KV, and tokens computed again because of them.
     pauses : int64 array, shape (k, 3)
-        Request, step of a token, and the later step of the next one, wherever that
-        is not the step after.
+        Request, step of a token, and step of its next token, if that is not the next
+        step.
     steps : StepTable
     refused : dict of int to str
         Requests that could never run, with the reason.
@@ -82,7 +82,7 @@ class RunLog:
 
     @property
     def num_steps(self) -> int:
-        """How many steps the engine ran."""
+        """Number of steps of the engine."""
         return len(self.steps.end_s)
 
     @property
@@ -91,23 +91,23 @@ class RunLog:
         return np.asarray(self.completion_step != NEVER)
 
     def end_of(self, step: Ints) -> Floats:
-        """When each of the given steps ended, in seconds; nan for a step of -1."""
+        """End of each of the given steps, in seconds; nan for a step of -1."""
         ends = np.append(self.steps.end_s, np.nan)  # index -1
         return np.asarray(ends[np.where(step == NEVER, len(ends), step) - 1])
 
     @property
     def completion_s(self) -> Floats:
-        """When each request made its last token; nan if it did not."""
+        """Time of each request's last token; nan if it was not made."""
         return self.end_of(self.completion_step)
 
     @property
     def first_token_s(self) -> Floats:
-        """When each request made its first token; nan if it did not."""
+        """Time of each request's first token; nan if it was not made."""
         return self.end_of(self.first_token_step)
 
     @property
     def start_s(self) -> Floats:
-        """When the step began in which each request first ran; nan if it did not."""
+        """Begin of the step in which each request first ran; nan if it did not run."""
         begins = np.append(self.steps.begin_s, np.nan)
         step = self.start_step
         return np.asarray(begins[np.where(step == NEVER, len(begins), step) - 1])
@@ -121,7 +121,7 @@ _COUNTS = (
 
 @dataclass(slots=True)
 class LogBuilder:
-    """Collects step records; `finish` makes the log."""
+    """Collects step records; `finish` returns the log."""
 
     num_requests: int
     refused: dict[int, str] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class LogBuilder:
     _end_s: list[float] = field(default_factory=list)
 
     def add(self, record: StepRecord, begin_s: float, end_s: float) -> None:
-        """Take in one step; they are numbered from 1 without a gap."""
+        """Add the next step; steps are numbered consecutively from 1."""
         self._records.append(record)
         self._begin_s.append(begin_s)
         self._end_s.append(end_s)
@@ -143,7 +143,7 @@ class LogBuilder:
         preemptions: Ints,
         recomputed_tokens: Ints,
     ) -> RunLog:
-        """Make the log; the arrays are by request."""
+        """Return the log; the arrays are by request."""
         first, start, done = (
             np.full(self.num_requests, NEVER, dtype=np.int64) for _ in range(3)
         )

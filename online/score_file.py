@@ -32,7 +32,7 @@ class Scores:
     score : float64 array, shape (n,)
         Lower first.
     length : int64 array, shape (n,), optional
-        Lengths that go with them, in tokens.
+        Predicted lengths that belong to them, in tokens.
     """
 
     score: Floats
@@ -47,7 +47,8 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
     Raises
     ------
     TraceError
-        With file and line, or if there are more or fewer lines than requests.
+        If a line is invalid, with file and line, or if the number of lines differs from
+        that of requests.
     """
     try:
         text = read_whole(path, TraceError).decode("utf-8-sig")
@@ -61,8 +62,8 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
             row = _object(line, where)
             scores.append(_number(row, "score", where))
             if "length" in row:
-                told = _number(row, "length", where, least=1)
-                lengths.append(math.ceil(min(told, UNKNOWN)))
+                tokens = _number(row, "length", where, least=1)
+                lengths.append(math.ceil(min(tokens, UNKNOWN)))
             if len(lengths) not in (0, len(scores)):
                 raise TraceError(f"{where}: length must be in every line or in none.")
     if len(scores) != num_requests:

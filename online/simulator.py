@@ -1,4 +1,4 @@
-"""One simulated run: requests, a policy and an engine's rules in, a checked log out."""
+"""Simulation of one run: requests, a policy and rules in, a checked log out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sortedf.traces.trace import Trace
 
 MAX_STEPS = 2**50
-"""Steps up to the last arrival, of which floating point still tells each apart."""
+"""Steps up to the last arrival that floating point can distinguish."""
 
 
 def simulate(
@@ -48,8 +48,8 @@ def simulate(
 ) -> RunLog:
     """Run requests through the step engine under a policy.
 
-    Nothing here is random: the same arguments give the same log, bit for bit. What is
-    drawn (arrivals, prediction errors) is drawn before, with a seed.
+    Deterministic: the same arguments give the same log, bit for bit. Random arrivals
+    and prediction errors are drawn beforehand, with a seed.
 
     Parameters
     ----------
@@ -57,26 +57,26 @@ def simulate(
         Lengths and arrivals; an instance's arrivals are multiples of the constant part
         of a step.
     policy : str or Policy
-        A name in `online.policy.POLICIES`, or a fresh object.
+        A name in `online.policy.POLICIES`, or a new policy object.
     rules : StepRules
-        The engine's. An instance's own budget and caps are not looked at.
+        The engine's rules. The budget and caps of an instance are ignored.
     step_time : StepTime
         Seconds per step; the papers' unit steps if left out.
     predicted : array_like of int, shape (n,), optional
-        Answer lengths that the policy sees, at most what fits in the cache beside the
+        Answer lengths given to the policy, limited to what fits the cache with the
         prompt; the true ones if left out.
     score : array_like of float, shape (n,), optional
-        Learned ranks that the policy sees, lower first.
+        Learned ranks given to the policy, lower first.
     max_wait_s : float, optional
-        A request that has waited longer than this goes before all others.
+        A request that has waited longer than this is served before all others.
     options : mapping, optional
         Options of a policy given by name.
     predictor : Predictor, optional
-        Gives each request that comes the length that the policy sees, as soon as it has
-        an idea of one, and learns from those that are done; see `online.predictors`.
+        Predicts the length of each arriving request, once it has data, and learns from
+        completed ones; see `online.predictors`.
     drop_oversize : bool
-        Leave out requests that can never run, and name them in the log, instead of
-        refusing them all.
+        Leave out requests that can never run, and list them in the log, instead of
+        raising an error.
     on_step : callable, optional
         Called as `on_step(record, end_s)` after each step.
 
@@ -92,7 +92,7 @@ def simulate(
     ValueError
         If an argument is out of range.
     StalledError
-        If the policy holds everything back for ever.
+        If the policy never starts the waiting requests.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def _table(
         predicted=predicted,
         score=score,
     )
-    # Who would not fit alone by its prediction must not wait for ever because of it.
+    # A prediction too large for the cache would make a request wait forever.
     slots = rules.num_blocks * rules.block_size - rules.extra_slots
     room = np.maximum(slots + 1 - requests.prefill, 1)
     seen = table.ints[k.PREDICTED, : requests.num_requests]

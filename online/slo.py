@@ -1,4 +1,4 @@
-"""SLO attainment: which share of requests is served within a limit."""
+"""SLO attainment: the share of requests served within a limit."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LIMITED: dict[str, Callable[[RunLog], Floats]] = {
     "TTLT": ttlt_s,
     "normalised latency": normalised_latency_s,
 }
-"""What a limit can be set on."""
+"""Metrics that an SLO can limit."""
 
 
 def attainment(log: RunLog, what: str, limit_s: ArrayLike) -> Floats:
-    """Share of all requests whose figure is at most each of the limits.
+    """Share of all requests whose metric is at most each of the limits.
 
     A request that was not completed meets no limit.
 
@@ -45,8 +45,8 @@ def attainment(log: RunLog, what: str, limit_s: ArrayLike) -> Floats:
 def tightest_limit_s(log: RunLog, what: str, share: float = 0.99) -> float | None:
     """Smallest limit that the given share of all requests meets; None if there is none.
 
-    The ratio of two policies' limits says how much tighter an SLO the better one can
-    be held to.
+    The ratio of two policies' limits is the factor by which the better one allows a
+    tighter SLO.
     """
     observed = np.sort(LIMITED[what](log))
     need = max(1, int(np.ceil(round(share * len(log.decode), 6))))

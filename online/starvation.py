@@ -1,4 +1,4 @@
-"""Bounded starvation: nobody waits for ever, whatever the policy prefers."""
+"""Bounded waiting: no request starves, whatever the policy prefers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ if TYPE_CHECKING:
 
 
 class BoundedWait:
-    """Puts requests that have waited too long before all others, until they are done.
+    """Serves requests that have waited too long before all others, until they complete.
 
-    Overdue requests start in the order in which they began to wait. While one of them
-    does not fit, nothing else starts and nobody is evicted, so that what is freed is
-    kept for it. Once started it is protected to its end: an eviction that would take it
-    is called off, it is served first, and should the engine have to preempt it all the
-    same (for one that was overdue before it), it goes on waiting as if it had never
-    started. So the wait ends at the latest when all that run and the overdue before it
-    are done.
+    Overdue requests start in the order in which they began to wait. While the first of
+    them does not fit, no other request starts and none is evicted, so that freed blocks
+    are kept for it. Once started it is protected until completion: evictions in a
+    decision that would evict it are cancelled, it is served first, and if the engine
+    still preempts it (for one that was overdue before it), it keeps its due time. So it
+    starts at the latest when all running requests and the overdue ones before it have
+    completed.
 
     Parameters
     ----------
     policy : Policy
     max_wait_s : float
-        Seconds of waiting, at least 0, from the arrival, and anew with each eviction.
+        Limit on waiting in seconds, at least 0, from the arrival. A request's waiting
+        time restarts when it is evicted.
     """
 
     def __init__(self, policy: Policy, max_wait_s: float) -> None:
@@ -37,12 +38,12 @@ class BoundedWait:
             )
         self.policy = policy
         self.max_wait_s = max_wait_s
-        self._due_s: dict[int, float] = {}  # who waits, in the order of its due time
-        self._protected: dict[int, float] = {}  # who was overdue and runs
+        self._due_s: dict[int, float] = {}  # waiting requests by due time
+        self._protected: dict[int, float] = {}  # running requests that were overdue
         self._last_s = -math.inf
 
     def decide(self, state: State) -> Decision:
-        """Answer as the policy does, but the overdue first."""
+        """Return the policy's decision, with overdue requests first."""
         self._update(state)
         self._last_s = state.now_s
         decision = self.policy.decide(state)
@@ -53,7 +54,7 @@ class BoundedWait:
                 start=self._overdue(state), quiet_until=0
             )
         elif not self._protected.keys().isdisjoint(decision.evict):
-            # Without this one the others might go for nothing.
+            # If one of its evictions is cancelled, the others may free too little.
             decision = _without_evictions(decision)
         elif soonest_s < decision.quiet_until_s and decision.quiet_until:
             decision = decision._replace(quiet_until_s=soonest_s)
@@ -62,7 +63,7 @@ class BoundedWait:
         return self._protected_first(state, decision)
 
     def _update(self, state: State) -> None:
-        """Keep who waits since when, and who of the overdue runs."""
+        """Update the due times of waiting requests and the protected ones."""
         if not (state.joined or state.left or self._protected):
             return
         for i in state.left:
@@ -88,28 +89,28 @@ class BoundedWait:
             }
 
     def _insert(self, fresh: dict[int, float]) -> None:
-        """Take in due times; nearly always they belong behind all others."""
+        """Add due times, keeping the order; nearly always they are the latest."""
         if not fresh:
             return
         last_s = next(reversed(self._due_s.values()), -math.inf)
         by_due = sorted(fresh.items(), key=lambda item: item[1])
-        if by_due[0][1] < last_s:  # sorting them all is for thousands to wait for
+        if by_due[0][1] < last_s:  # otherwise sorting all would be wasted time
             by_due = sorted([*self._due_s.items(), *by_due], key=lambda item: item[1])
             self._due_s = {}
         self._due_s.update(by_due)
 
     def _overdue(self, state: State) -> list[int]:
-        """Who is overdue, as many as the engine may have room for."""
-        places = state.rules.seqs_cap - len(state.running)
+        """Overdue requests, at most as many as the engine could start."""
+        free_seqs = state.rules.seqs_cap - len(state.running)
         overdue: list[int] = []
         for i, due_s in self._due_s.items():
-            if due_s > state.now_s or len(overdue) >= min(places, state.free_blocks):
+            if due_s > state.now_s or len(overdue) >= min(free_seqs, state.free_blocks):
                 break
             overdue.append(i)
         return overdue
 
     def _protected_first(self, state: State, decision: Decision) -> Decision:
-        """Serve the protected first, the longest overdue before the others."""
+        """Order protected requests first, by due time."""
         if not self._protected:
             return decision
         running = [i for i in state.running.tolist() if i not in decision.evict]
@@ -120,7 +121,7 @@ class BoundedWait:
 
 
 def _without_evictions(decision: Decision) -> Decision:
-    """Let all go on that run."""
+    """Remove the evictions from a decision."""
     if not decision.evict:
         return decision
     order = decision.order

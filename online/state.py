@@ -1,4 +1,4 @@
-"""What a policy is: what it sees, and what it answers."""
+"""Interface of a policy: the state it gets and the decision it returns."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """A snapshot before a step. Nothing in it may be changed.
+    """Snapshot before a step; read-only.
 
     Attributes
     ----------
     step : int
         Steps done so far.
     now_s : float
-        The clock, in seconds (in steps, where a step is the unit).
+        The clock, in seconds, or in steps with unit steps.
     running : int64 array
         Ids of the running requests in the engine's order: tokens and blocks of a step
-        are given out from the front, and who has to go is taken from the back.
+        are allocated from the front, and requests are preempted from the back.
     requests : RequestView
-        What is known of every request, by id.
+        Data of every request, by id.
     free_blocks : int
-        KV blocks that nobody holds.
+        Free KV blocks.
     joined, left : sequences of int
-        Ids that began to wait and that no longer wait, since the last decision.
+        Ids that started waiting and that stopped waiting since the last decision.
     quiet : bool
-        Whether nothing happened since the last decision but that each running request
+        Whether since the last decision the only events were that each running request
         made one token in each step.
     rules : StepRules
     step_time : StepTime
-        Seconds that a step takes.
+        Step-time model.
     ended : sequence of int
-        Ids that were done or cancelled since the last decision, whether they ran or
-        waited. What the table says of them is still there.
+        Ids of running or waiting requests that completed or were cancelled since the
+        last decision. Their data is still in the table.
     changed : sequence of int
-        Ids of requests, waiting or running, whose predicted length or score is another
+        Ids of waiting or running requests whose predicted length or score has changed
         since the last decision.
     who_waits : collection of int
         Ids of all waiting requests; see `is_waiting` and `waiting`.
@@ -71,7 +71,7 @@ class State(NamedTuple):
 
     @property
     def num_waiting(self) -> int:
-        """How many requests wait."""
+        """Number of waiting requests."""
         return len(self.who_waits)
 
     @property
@@ -81,25 +81,25 @@ class State(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is to be done in a step, in this order.
+    """Decision for a step; its parts are applied in this order.
 
     Attributes
     ----------
     evict : sequence of int
-        Running requests that lose their KV and wait again.
+        Running requests to evict: they lose their KV and wait again.
     order : sequence of int, optional
-        The requests that still run, in the order in which they are served; as it is if
+        The other running requests in the order in which they are served; unchanged if
         left out.
     start : sequence of int
         Waiting requests to start, in this order, up to the first that does not fit.
     wake_s : float, optional
-        When to ask again if nothing runs and nothing was started.
+        Time of the next decision if no request runs or starts.
     quiet_until, quiet_until_s : float
-        For how long the policy need not be asked again, once all of `start` have
-        started: in steps below the one and that begin before the other, its answer
-        would be to do nothing, as long as nothing happens but that each running request
-        makes a token. By default it is asked before every step. Whoever is not sure
-        must not say more: the answer has to be the same whether the engine asks or not.
+        Once all of `start` have started, the decision would be empty in all steps below
+        `quiet_until` that begin before `quiet_until_s`, as long as the only events are
+        that each running request makes a token. The engine may skip `decide` in these
+        steps; by default it calls it before every step. The promise must be certain: a
+        run must be the same whether the engine skips calls or not.
     """
 
     evict: Sequence[int] = ()
@@ -110,27 +110,26 @@ class Decision(NamedTuple):
     quiet_until_s: float = math.inf
 
     def stands(self, step: int, now_s: float) -> bool:
-        """Whether a policy that gave this answer need not be asked before a step."""
+        """Whether `decide` may be skipped before a step because of this decision."""
         return step < self.quiet_until and now_s < self.quiet_until_s
 
 
 NOTHING = Decision()
-"""The decision to leave everything as it is in the coming step."""
+"""Decision without changes, for the next step."""
 
 UNTIL_EVENT = Decision(quiet_until=math.inf)
-"""The decision to leave everything as it is until something happens."""
+"""Decision without changes, until the next event."""
 
 
 class Policy(Protocol):
     """Decides before each step which requests start and which are evicted.
 
-    One object serves one run, in the simulator or in an engine. It is asked before
-    every step, or, where its last answer says so (`Decision.quiet_until`), only when
-    something has happened. So it may keep what it derives from the snapshots (a sorted
-    queue) as long as `joined`, `left` and `changed` are applied to it; it never changes
-    a snapshot.
+    One object is used for one run, in the simulator or in an engine. `decide` is called
+    before every step, except in steps that `Decision.quiet_until` of its last decision
+    allows to skip. It may keep derived data such as a sorted queue if it applies
+    `joined`, `left` and `changed` to it; it must not modify a snapshot.
     """
 
     def decide(self, state: State) -> Decision:
-        """Answer what is to be done in the step that follows `state`."""
+        """Return the decision for the step that follows `state`."""
         ...

@@ -1,7 +1,7 @@
 """One step of the engine as a loop over arrays, by vLLM's rules.
 
-The constants that name the rows of the tables live here, since a kernel and the
-constants that it reads must share a file.
+The constants for the rows of the tables are defined here, since a kernel and the
+constants that it reads must be in the same file.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def _blocks(tokens: int, size: int) -> int:
 
 @kernel
 def release(table: Ints, i: int, restart: int) -> int:
-    """Take a running request's KV away; return how many blocks that frees.
+    """Free the KV of a running request; return the number of freed blocks.
 
-    All that was computed for it has to be computed again, and with `restart` the
-    tokens that it has made are lost as well.
+    All its computed tokens must be computed again, and with `restart` its output tokens
+    are lost as well.
     """
     freed = table[BLOCKS, i]
     table[BLOCKS, i] = 0
@@ -58,10 +58,10 @@ def release(table: Ints, i: int, restart: int) -> int:
 def _schedule_running(
     table: Ints, running: Ints, rules: Ints, scheduled: Ints, preempted: Ints, out: Ints
 ) -> int:
-    """Give each running request its tokens and blocks, in order; return what is left.
+    """Allocate tokens and blocks to the running requests, in order.
 
-    When no block is free, the last of the running requests is preempted, until there
-    is one or the request itself had to go.
+    When too few blocks are free, the last running request is preempted, until there are
+    enough or the request itself is preempted. Returns the step's remaining tokens.
     """
     budget = rules[MAX_TOKENS_STEP]
     k = 0
@@ -80,7 +80,7 @@ def _schedule_running(
             out[PREEMPTED] += 1
             if victim == i:
                 break
-        if out[RUNNING] == k:  # it had to go itself
+        if out[RUNNING] == k:  # the request itself was preempted
             break
         out[FREE] -= need
         table[BLOCKS, i] += need
@@ -126,7 +126,7 @@ def advance(
     table: Ints, served: Ints, tokens: Ints, count: int, step: int,
     resumed: Ints, resumed_after: Ints, out: Ints,
 ) -> None:  # fmt: skip
-    """Give the first `count` of the served requests their tokens; count in `out`."""
+    """Process the tokens of the first `count` served requests; count in `out`."""
     for k in range(count):
         i = served[k]
         left = table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i]
@@ -147,10 +147,10 @@ def catch_up(
     table: Ints, served: Ints, count: int, steps: int, last: int,
     gone: Ints, num_gone: int,
 ) -> int:  # fmt: skip
-    """Give the first `count` of the served one token in each of `steps` steps.
+    """Add one token per step over `steps` steps to the first `count` served requests.
 
-    Then the first `num_gone` ids of `gone` are taken out, where they are among the
-    served. Returns how many are left.
+    Then the first `num_gone` ids of `gone` are removed if they are among the served.
+    Returns the number of remaining ones.
     """
     if steps > 0:
         for k in range(count):
@@ -175,7 +175,7 @@ def catch_up(
 
 @kernel
 def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
-    """Take those that are done out of `running`, and free their blocks."""
+    """Remove completed requests from `running`, and free their blocks."""
     stay = 0
     for k in range(out[RUNNING]):
         i = running[k]
@@ -199,9 +199,9 @@ def step_once(
 ) -> None:  # fmt: skip
     """Run one step; everything but `offered` and `rules` is modified in place.
 
-    `out` brings the number of running requests and of free blocks in, and all counts
-    out. `resumed` names the requests whose token of this step does not follow one of
-    the step before, `resumed_after` the step of their last token, -1 if it is the
+    On entry `out` holds the numbers of running requests and free blocks, on return all
+    counts. `resumed` lists the requests whose token of this step does not follow one of
+    the previous step, `resumed_after` the step of their last token, -1 if this is the
     first.
     """
     running_now, free_now = out[RUNNING], out[FREE]

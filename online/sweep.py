@@ -1,4 +1,4 @@
-"""Many runs at once: policies, loads and seeds, on one core or on many machines."""
+"""Sweeps over policies, loads and seeds, on one core or on many machines."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all runs of a sweep share.
+    """Parameters common to all runs of a sweep.
 
     Attributes
     ----------
     trace : Trace
-        Lengths, and recorded arrivals where they are replayed.
+        Lengths, and recorded arrivals if they are replayed.
     rules : StepRules
     step_time : StepTime
     arrivals : Named
         A kind of `online.arrivals.ARRIVALS`.
     noise : Named, optional
-        A model of `online.prediction.ERRORS`, by which the predicted lengths err; they
-        are the true ones if left out. A learned rank orders as they do.
+        Error model of `online.prediction.ERRORS` for the predicted lengths, which are
+        the true ones if left out. They also serve as learned ranks.
     scores : Scores, optional
-        Learned ranks, and predicted lengths if there are any with them, instead.
+        Learned ranks, and predicted lengths if present, used instead.
     max_wait_s : float, optional
     drop_oversize : bool
     bound : str
         As in `online.metrics.measure`.
     keep_logs : bool
-        Whether outcomes carry the whole log, which can be large.
+        Whether outcomes include the whole log, which can be large.
     """
 
     trace: Trace
@@ -74,10 +74,10 @@ class Run:
     ----------
     policy : Named
     load, rate : float, optional
-        Offered load (see `online.load`), or requests per second; neither where the
+        Offered load (see `online.load`), or requests per second; neither if the
         arrivals need no rate.
     seed : int
-        Of the arrivals and of the prediction errors: each policy meets the same.
+        Seed of arrivals and prediction errors, which are the same for each policy.
     """
 
     policy: Named
@@ -88,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunOutcome:
-    """A run with its figures."""
+    """A run with its metrics."""
 
     run: Run
     metrics: Metrics
@@ -102,7 +102,7 @@ def grid(
     rate: float | None = None,
     seeds: Iterable[int] = (0,),
 ) -> list[Run]:
-    """Every policy at every load with every seed; policies last, to compare early."""
+    """Every policy at every load with every seed; the policy varies fastest."""
     every = product(loads, seeds, policies)
     return [Run(policy, load, rate, seed) for load, seed, policy in every]
 
@@ -141,9 +141,9 @@ def sweep(
     setting : Setting
     runs : sequence of Run
     jobs : int, optional
-        How many at a time, by joblib; -1 takes every core. Within a
-        `joblib.parallel_config` of Ray or Dask they go to those machines. One after
-        the other in this process if left out.
+        Parallel runs, by joblib; -1 uses every core. Within a `joblib.parallel_config`
+        of Ray or Dask they are distributed over its machines. If left out, runs are
+        executed sequentially in this process.
     progress : callable, optional
         Called as `progress(done, total)`.
 
@@ -176,7 +176,7 @@ def _executed(
     with without_current_folder():
         try:
             done: Iterator[RunOutcome] = Parallel(jobs, return_as="generator")(tasks)
-        except ValueError:  # some backends hand over all results at the end only
+        except ValueError:  # some backends do not support generators
             done = iter(Parallel(jobs)(tasks))
         yield from done
 

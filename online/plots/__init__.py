@@ -1,4 +1,4 @@
-"""Pictures of online runs, with matplotlib (the extra `plot`).
+"""Plots of online runs, with matplotlib (the extra `plot`).
 
 Importing this package loads no matplotlib; drawing does.
 """

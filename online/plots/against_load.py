@@ -1,4 +1,4 @@
-"""Latency against load: where a policy begins to pay, and where all break down."""
+"""Plot of latency against load."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def plot_load(
     Parameters
     ----------
     outcomes : sequence of RunOutcome
-        Lines are medians over the seeds, bands reach from the least to the largest.
+        Lines are medians over the seeds, bands range from the minimum to the maximum.
     unit : str
-        Of the clock.
+        Unit of the clock.
     title : str, optional
 
     Raises
     ------
     ValueError
-        If there are no runs, or runs have neither load nor rate.
+        If there are no runs, or a run has neither load nor rate.
     """
     groups = by_policy(outcomes)
     if any(_offered(outcome) is None for outcome in outcomes):

@@ -1,4 +1,4 @@
-"""How latencies are distributed: CDFs, and which share misses which limit."""
+"""Plots of latency distributions: CDFs, and shares of requests above a limit."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from online.sweep import RunOutcome
 
 POINTS = 400
-"""Along each curve."""
+"""Points of each curve."""
 
 
 def plot_cdfs(
     outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
-    """Draw the shares of requests over TTFT and TTLT, all seeds of a policy together.
+    """Draw the CDFs of TTFT and TTLT of each policy over all seeds.
 
     Parameters
     ----------
     outcomes : sequence of RunOutcome
         With their logs.
     unit : str
-        Of the clock.
+        Unit of the clock.
     title : str, optional
     """
     logs = _logs(outcomes)
@@ -64,7 +64,7 @@ def plot_cdfs(
 def plot_slo(
     outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
-    """Draw which share of requests misses each limit on TTFT, TTLT and TTLT per token.
+    """Draw the shares of requests above limits on TTFT, TTLT and TTLT per token.
 
     The share is on a logarithmic axis: 1 % missed is 99 % attained.
 
@@ -73,7 +73,7 @@ def plot_slo(
     outcomes : sequence of RunOutcome
         With their logs.
     unit : str
-        Of the clock.
+        Unit of the clock.
     title : str, optional
     """
     logs = _logs(outcomes)

@@ -1,4 +1,4 @@
-"""What the pictures share: a line per policy, and one legend beside the panels."""
+"""Common parts of the plots: a line style per policy, and one legend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def style(rank: int) -> dict[str, Any]:
-    """Colour and dashes of the policy that is named at this place."""
+    """Colour and line style of the policy at a position in the legend."""
     return {
         "color": COLOURS[rank % len(COLOURS)],
         "linestyle": LINE_STYLES[rank % len(LINE_STYLES)],
@@ -25,7 +25,7 @@ def style(rank: int) -> dict[str, Any]:
 
 
 def by_policy(outcomes: Iterable[RunOutcome]) -> dict[str, list[RunOutcome]]:
-    """Group outcomes by policy and options, in the order of the first of each."""
+    """Group outcomes by policy and options, in order of first occurrence."""
     groups: dict[str, list[RunOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(str(outcome.run.policy), []).append(outcome)
@@ -35,7 +35,7 @@ def by_policy(outcomes: Iterable[RunOutcome]) -> dict[str, list[RunOutcome]]:
 
 
 def legend(figure: Figure, lines: dict[str, Line2D]) -> None:
-    """Name the policies once, beside all panels."""
+    """Draw one legend of the policies beside all panels."""
     listed = figure.legend(
         list(lines.values()),
         list(lines),

@@ -1,4 +1,4 @@
-"""Planned against observed KV usage of a run."""
+"""Plot of planned and observed KV usage of a run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OBSERVED, PLANNED = "#3b6ea5", "#d55e00"
 def plot_planned(
     log: RunLog, predicted: RunLog, rules: StepRules, *, title: str | None = None
 ) -> Figure:
-    """Draw the KV that an engine held over what was foreseen, in tokens over steps.
+    """Draw the observed and the predicted KV usage, in tokens over steps.
 
     Parameters
     ----------
     log, predicted : RunLog
-        What the engine did, and what the step engine said that it would do.
+        Run of the engine, and its prediction by the step engine.
     rules : StepRules
     title : str, optional
 

@@ -1,4 +1,4 @@
-"""Tail latency against gamma: between first come first served and least attained."""
+"""Plot of tail latency against UniBoost's gamma."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from online.sweep import RunOutcome
 
     Groups = dict[str, dict[float | None, list[RunOutcome]]]
-    """By policy, and by its gamma: None where it has none."""
+    """Outcomes by policy and gamma, None for a policy without gamma."""
 
 
 def plot_gamma(
     outcomes: Sequence[RunOutcome], *, unit: str = "s", title: str | None = None
 ) -> Figure:
-    """Draw P99 and mean TTLT over gamma; policies without one are level lines.
+    """Draw P99 and mean TTLT over gamma; other policies are horizontal lines.
 
     Parameters
     ----------
     outcomes : sequence of RunOutcome
         Runs with the option `gamma`, and others to compare with.
     unit : str
-        Of the clock.
+        Unit of the clock.
     title : str, optional
 
     Raises
@@ -63,7 +63,7 @@ def plot_gamma(
 
 
 def _split(outcome: RunOutcome) -> tuple[str, float | None]:
-    """Name without gamma, and gamma."""
+    """Return the policy's name without gamma, and gamma."""
     policy = outcome.run.policy
     gamma = policy.options.get("gamma")
     if isinstance(gamma, bool) or not isinstance(gamma, int | float):

@@ -1,4 +1,4 @@
-"""One run over time: who runs, who waits, how full the KV cache is."""
+"""Plot of one run over time: running and waiting requests and KV usage."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def plot_timeline(
 ) -> Figure:
     """Draw running and waiting requests and the KV usage over time.
 
-    Steps in which somebody lost its KV are marked below the usage.
+    Steps in which a request lost its KV are marked below the usage.
 
     Parameters
     ----------
     log : RunLog
     rules : StepRules
     unit : str
-        Of the clock.
+        Unit of the clock.
     title : str, optional
 
     Raises

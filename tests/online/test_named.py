@@ -69,8 +69,8 @@ def test_options_that_fit(options):
     ("options", "words"),
     [
         ({"least": 3, "most": 1}, "has no option 'most'; its options: least, share"),
-        ({"least": 3.5}, "least = 3.5 but must be a whole number"),
-        ({"least": True}, "least = True but must be a whole number"),
+        ({"least": 3.5}, "least = 3.5 but must be an integer"),
+        ({"least": True}, "least = True but must be an integer"),
         ({"least": 1, "share": "abc"}, "share = 'abc' but must be a number"),
         ({"least": 1, "share": None}, "share = None but must be a number"),
         ({"least": 1, "hard": 1}, "hard = 1 but must be true or false"),

@@ -112,7 +112,7 @@ def test_a_policy_that_starts_nothing():
         def decide(self, state):
             return NOTHING
 
-    with pytest.raises(StalledError, match="starts nothing"):
+    with pytest.raises(StalledError, match="starts no request"):
         simulate(CHAT, Idle(), RULES)
 
 

@@ -103,10 +103,10 @@ def test_plots(simulate, tmp_path, arguments, kind):
     [
         (["--policy", "magic"], "unknown policy 'magic'; choose one of: "),
         (["--policy", "svf:speed=1"], "no option 'speed'"),
-        (["--policy", "svf:backfill=x"], "backfill = 'x' but must be a whole number"),
+        (["--policy", "svf:backfill=x"], "backfill = 'x' but must be an integer"),
         (["--policy", "fcfs:backfill=7"], "must be 0 with admission = 'engine'"),
         (["--policy", "plan"], "'plan' needs the option 'start_s'"),
-        (["--policy", ""], "names nothing"),
+        (["--policy", ""], "has no name"),
         (["--rate", "1", "--load", "1"], "one of --rate, --load and --speed-up"),
         (["--load", "high"], "--load high: give numbers"),
         (["--load", "-1"], "load = -1"),

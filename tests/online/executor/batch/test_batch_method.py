@@ -30,7 +30,7 @@ def test_every_method_makes_a_policy_that_the_scheduler_takes(name):
         ("plan", "unknown method 'plan'"),
         ("svf:gamma=1", "has no option 'gamma'"),
         ("sorted-f:gamma=1", "takes no options here"),
-        ("", "names nothing"),
+        ("", "has no name"),
     ],
 )
 def test_others_are_refused(text, message):
