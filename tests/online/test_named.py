@@ -38,7 +38,7 @@ def test_each_name_once():
 @pytest.mark.parametrize("text", ["", " ", ":gamma=1", "svf:gamma", "svf:=1", "svf:a="])
 def test_mistakes(text):
     """The message shows how it is written."""
-    with pytest.raises(ValueError, match=r"names nothing|must be a name"):
+    with pytest.raises(ValueError, match=r"has no name|must be a name"):
         parse_named(text)
 
 
