@@ -47,7 +47,7 @@ def changed(name: str, k: int, by: int) -> np.ndarray:
         ("made_tokens", 3, -1, "were made"),
         ("kv_tokens", 2, 3, "KV"),
         ("used_blocks", 2, 30, "budget"),
-        ("decode_tokens", 4, 1, "again"),
+        ("decode_tokens", 4, 1, "recomputed"),
         ("end_s", 3, 2, "ended"),
         ("begin_s", 3, 9, "takes time"),
     ],
@@ -66,7 +66,7 @@ def test_a_doctored_step_is_found(name, k, by, what):
         ("first_token_step", -1, "in this order"),
         ("completion_step", -1, "at most one token"),
         ("arrival_s", 1, "before it arrives"),
-        ("recomputed_tokens", 5, "again"),
+        ("recomputed_tokens", 5, "recomputed"),
     ],
 )
 def test_a_doctored_request_is_found(name, by, what):

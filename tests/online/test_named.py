@@ -74,7 +74,7 @@ def test_options_that_fit(options):
         ({"least": 1, "share": "abc"}, "share = 'abc' but must be a number"),
         ({"least": 1, "share": None}, "share = None but must be a number"),
         ({"least": 1, "hard": 1}, "hard = 1 but must be true or false"),
-        ({"least": 1, "word": 2}, "word = 2 but must be a word or none"),
+        ({"least": 1, "word": 2}, "word = 2 but must be a string or none"),
         ({}, "needs the option 'least'"),
     ],
 )
