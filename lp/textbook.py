@@ -110,7 +110,7 @@ def textbook_optimum(model: pulp.LpProblem) -> float:
     """
     import pulp
 
-    silent_highs()  # so that the one that PuLP makes has no banner left to print
+    silent_highs()  # HiGHS prints its banner once, for the first object
     model.solve(pulp.HiGHS(msg=False))
     if model.status != pulp.LpStatusOptimal:
         raise SolverError(f"the program is {pulp.LpStatus[model.status].lower()}.")

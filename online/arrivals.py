@@ -48,7 +48,7 @@ MAX_CV = 100
 """Largest coefficient of variation of gaps."""
 
 ARRIVALS: Table[ArrivalKind] = Table("kind of arrivals")
-"""Every kind of arrivals by name."""
+"""Arrival processes by name."""
 
 
 def _register(

@@ -34,7 +34,7 @@ class Errors(Protocol):
 
 
 ERRORS: Table[Callable[..., Errors]] = Table("model of prediction errors")
-"""Makers of error models, by name; options by keyword."""
+"""Functions that create error models, by name; options by keyword."""
 
 
 def make(name: str, **options: float) -> Errors:

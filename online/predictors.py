@@ -28,7 +28,7 @@ class Predictor(Protocol):
 
 
 PREDICTORS: Table[Callable[..., Predictor]] = Table("predictor")
-"""Makers of predictors, by name; options by keyword."""
+"""Functions that create predictors, by name; options by keyword."""
 
 
 def make_predictor(name: str, **options: int) -> Predictor:

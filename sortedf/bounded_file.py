@@ -1,8 +1,8 @@
-"""Reading files that strangers wrote: what one may grow to in memory is bounded.
+"""Reading of untrusted files within limits on memory.
 
-A few bytes can stand for very many: packed ones that unpack to a thousand times as
-many, or JSON whose every other byte is a list of its own. The limits are far above what
-any real file of the package's formats has, and are stated where they refuse one.
+A small file can need very much memory: gzip data that unpacks to a thousand times its
+size, or JSON in which every other byte is a list. The limits are far above the sizes of
+real files of the package's formats, and errors state them.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ if TYPE_CHECKING:
 GZIP_MAGIC = b"\x1f\x8b"
 
 MOST_BYTES = 1 << 30
-"""Most bytes of a file that is held whole, unpacked."""
+"""Largest size of a file read whole, after unpacking, in bytes."""
 
 FREE_BYTES = 1 << 24
-"""What packed data may unpack to in any case."""
+"""Unpacked size in bytes that is always allowed."""
 
 MOST_TIMES = 100
-"""How many times its size packed data may unpack to beyond that."""
+"""Largest ratio of unpacked to packed size above `FREE_BYTES`."""
 
 MOST_VALUES = 10_000_000
-"""Most values of a JSON text in which they are short; each takes some 100 bytes."""
+"""Most values of a JSON text of short values; each takes about 100 bytes."""
 
 SPARSE = 16
-"""Bytes per value from which on the texts, and not the values, fill memory."""
+"""Bytes of text per value above which the number of values is not limited."""
 
 
 class TooLargeFileError(ValueError):
-    """A file is beyond a limit; the message says which, without the file's name."""
+    """A file exceeds a limit; the message states it, without the file's name."""
 
 
 class UnpackedFile(gzip.GzipFile):
-    """A gzip file that refuses to unpack to far more than its size."""
+    """A gzip file with a limit on its unpacked size."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(fileobj=file)
         self._left = most_unpacked(_size(file))
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read at most `size` bytes, or all; TooLargeFileError beyond the limit."""
+        """Read at most `size` bytes, or all; TooLargeFileError above the limit."""
         most = self._left + 1
         content = super().read(most if size is None or size < 0 else min(size, most))
         self._left -= len(content)
         if self._left < 0:
             raise TooLargeFileError(
                 f"its gzip unpacks to more than {MOST_TIMES} times its size (and more "
-                f"than {FREE_BYTES >> 20} MiB); unpack it yourself if that is right"
+                f"than {FREE_BYTES >> 20} MiB); unpack it first if that is correct"
             )
         return content
 
 
 def most_unpacked(packed: int) -> int:
-    """Return how many bytes `packed` bytes may unpack to."""
+    """Largest allowed unpacked size of `packed` bytes."""
     return max(FREE_BYTES, MOST_TIMES * packed)
 
 
@@ -101,7 +101,7 @@ def _content(raw: io.BufferedReader[Any]) -> bytes:
 
 
 def refuse_too_many_values(text: str | bytes) -> None:
-    """Refuse a JSON text that would fill memory with values.
+    """Raise if a JSON text has too many values for memory.
 
     Raises
     ------
@@ -116,6 +116,6 @@ def refuse_too_many_values(text: str | bytes) -> None:
 
 
 def _size(file: IO[bytes]) -> int:
-    """Size of what is read from; for a pipe the most that is ever held."""
+    """Size of a file; for a pipe the largest packed size that can be read."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else MOST_BYTES // MOST_TIMES

@@ -1,11 +1,11 @@
 """Tables of methods, bounds and other things that are chosen by name.
 
-An entry is registered by the file that makes it: a new one is one new file, in the
-table's own package or in a package of somebody else. Files of the table's package are
-found when the table is first looked through. Other packages name themselves in the
-entry point group `sortedf.plugins`; they are imported when a name is asked for that is
-not there yet, or when a whole table is, so that they work without an import by hand.
-Of a package all modules are imported, so that there, too, a file is enough.
+An entry is registered by the file that defines it: a new entry is one new file, in one
+of the table's packages or in another package. Modules of the table's packages are
+imported when the table is first searched or listed. Other packages declare themselves
+in the entry point group `sortedf.plugins`; they are imported, with all their modules,
+when an unknown name is looked up or the whole table is listed, so that they work
+without an explicit import.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Table(Mapping[str, T]):
     Parameters
     ----------
     kind : str
-        What an entry is, for messages.
+        Word for an entry in messages, such as "method".
     *packages : str
-        Packages whose modules register entries: each module is imported when the table
-        is first looked through.
+        Packages whose modules register entries; all are imported when the table is
+        first searched or listed.
 
     Examples
     --------
@@ -114,15 +114,15 @@ class Table(Mapping[str, T]):
 
 @cache
 def load_modules(package: str) -> None:
-    """Import every module of a package, by name, but not the packages in it."""
+    """Import every module of a package in order of name, without its subpackages."""
     _import_modules(import_module(package))
 
 
 @cache
 def load_plugins() -> None:
-    """Import every package that registers itself, once; log those that are broken.
+    """Import every declared plug-in once; log a warning for each that fails.
 
-    Where an entry point names a package, all its modules are imported as well.
+    If an entry point names a package, all its modules are imported as well.
     """
     for plugin in declared("sortedf.plugins"):
         try:

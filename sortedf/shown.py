@@ -1,22 +1,22 @@
-"""Values from files and users as a message can hold them: in one line, cut if long."""
+"""Values from files and users for messages: in one line, shortened."""
 
 from __future__ import annotations
 
 import json
 
 MAX_SHOWN = 40
-"""Longer values are cut."""
+"""Characters after which a value is shortened."""
 
 
 def shown(text: str) -> str:
-    """`text` as a message can hold it: in one line, not too long, quoted if odd."""
+    """`text` for a message: one line, shortened, quoted if not printable."""
     text = text.strip()
     plain = text.isprintable() and text
     return _cut(text if plain else repr(text))
 
 
 def shown_json(value: object) -> str:
-    """`value` in JSON's own words, so that the string "5" and the number 5 differ."""
+    """`value` as JSON, so that the string "5" and the number 5 differ."""
     try:
         text = json.dumps(value, default=str)
     except (ValueError, RecursionError):  # an integer of thousands of digits
@@ -25,7 +25,7 @@ def shown_json(value: object) -> str:
 
 
 def shown_repr(value: object) -> str:
-    """`value` as Python writes it."""
+    """`value` as Python's repr, shortened."""
     try:
         return _cut(repr(value))
     except (ValueError, RecursionError):

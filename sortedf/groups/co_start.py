@@ -57,9 +57,10 @@ class CoStart:
         """Select a group of small `F` that can start together; deterministic.
 
         Requests are taken in order of `(1 - x) o + x s`, for each `x` of the
-        `PROMPT_SHARES`, wherever they fit, and the prefix of least `F` is kept; once
-        more after the best group by peaks. The best of these and of that group wins,
-        so that there is one even where a request is said to outgrow the budget alone.
+        `PROMPT_SHARES`, as long as they fit, and the prefix of least `F` is kept; also
+        in the order that begins with the best group by peaks. The best of these and of
+        that group is used, so that there is a group even if the predicted length of a
+        request exceeds the budget.
         """
         by_peaks = self._by_peaks(pool, rng)
         some = _worth_trying(pool)

@@ -1,7 +1,7 @@
 """Sorted-F (arXiv 2508.06133): groups of least F one after another, then placement.
 
-The table has what selects a group. Each selector is a method, by the same name, and can
-be named by the policies that solve Sorted-F again as requests arrive.
+The table has the group selectors. Each is also a method of the same name, and an option
+of the policies that solve Sorted-F repeatedly as requests arrive.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MakeSelector: TypeAlias = Callable[[Options], Selector]
-"""Makes a selector for one run.
+"""Creates a selector for one run.
 
-One that a time limit can stop has an attribute `complete`: whether it never was.
+A selector that a time limit can stop has an attribute `complete`, false if it was.
 """
 
 Maker = TypeVar("Maker", bound=MakeSelector)
 
 SELECTORS: Table[MakeSelector] = Table("group selector", "sortedf.groups")
-"""Every selector, by the name that methods and the policies' `groups` take."""
+"""Selectors by the name used for methods and for the policies' option `groups`."""
 
 GUARANTEE = "48 with exact groups, backlogs, backfill 0"
-"""What is proven of Sorted-F if each group is the best one."""
+"""Guarantee of Sorted-F if each group is the best one."""
 
 
 def register_selector(
@@ -48,9 +48,9 @@ def register_selector(
     max_requests: int | None = None,
     same_as: str | None = None,
 ) -> Callable[[Maker], Maker]:
-    """Return a decorator that enters a selector, and Sorted-F with it as a method.
+    """Return a decorator that registers a selector, and Sorted-F with it as a method.
 
-    See `Method` for what is said of it.
+    See `Method` for the parameters.
     """
 
     def add(make: Maker) -> Maker:
@@ -76,8 +76,8 @@ def register_selector(
 def groups(instance: Instance, select: Selector, options: Options) -> Iterator[Ints]:
     """Yield Sorted-F's groups: request ids by answer length, then id.
 
-    Each is what `select` picks from the requests that no earlier group took:
-    `X` with small `F(X) = sum of o / |X|^2` and peaks that fit the budget together.
+    `select` chooses each group `X` from the requests without a group, with small
+    `F(X) = sum of o / |X|^2` and peaks that fit the budget together.
     """
     pool = Pool.of(instance)
     rng = np.random.default_rng(options.seed)
@@ -89,6 +89,6 @@ def groups(instance: Instance, select: Selector, options: Options) -> Iterator[I
 
 
 def sorted_f_order(instance: Instance, select: Selector, options: Options) -> Ints:
-    """All groups, one after the other; shape (n,)."""
+    """Concatenate all groups into one list; shape (n,)."""
     found = list(groups(instance, select, options))
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
