@@ -29,6 +29,41 @@ def test_agrees_with_a_loop_over_every_step(instance, data):
     assert report.tel == sum(ends) - sum(instance.arrival.tolist())
 
 
+def broken_rules(instance, start):
+    """Every broken rule: of KV where requests complete, of caps where some start."""
+    engine = instance.engine
+    n = instance.num_requests
+    ends = [start[i] + int(instance.decode[i]) for i in range(n)]
+    found = {
+        ("arrival", i, start[i], int(instance.arrival[i]))
+        for i in range(n)
+        if start[i] < instance.arrival[i]
+    }
+    for step in range(1, max(ends) + 1):
+        used = naive.kv_used(instance, dict(enumerate(start)), step)
+        if step in ends and used > instance.usable_kv:
+            found.add(("kv_budget", step, used, instance.usable_kv))
+        running = [i for i in range(n) if start[i] < step <= ends[i]]
+        new = [i for i in running if start[i] + 1 == step]
+        tokens = sum(instance.prefill[new].tolist()) + len(running) - len(new)
+        if new and len(running) > engine.seqs_cap:
+            found.add(("max_num_seqs", step, len(running), engine.max_num_seqs))
+        if new and tokens > engine.tokens_cap:
+            found.add(("max_batched_tokens", step, tokens, engine.max_batched_tokens))
+    return found
+
+
+@given(instances(engine=engines()), st.data())
+def test_names_every_broken_rule_with_its_numbers(instance, data):
+    """Starts close together, so that steps are just full or just too full."""
+    n = instance.num_requests
+    start = data.draw(st.lists(st.integers(0, 15), min_size=n, max_size=n))
+    report = check(instance, start)
+    found = {(one.rule, one.where, one.value, one.limit) for one in report.violations}
+    assert found == broken_rules(instance, start)
+    assert len(found) == report.num_violations
+
+
 @given(instances(engine=engines()), st.data())
 def test_schedule_says_the_same_as_the_checker(instance, data):
     """The fast figures of a schedule are those of the slow checker."""
@@ -79,7 +114,7 @@ def test_only_the_first_violations_are_spelled_out():
     """A hopeless schedule of a long trace does not fill the memory."""
     n = 3 * MAX_VIOLATIONS
     report = check(Instance([1] * n, [1] * n, 8, [n] * n), [0] * n)
-    assert len(report.violations) == MAX_VIOLATIONS
+    assert len(report.violations) == MAX_VIOLATIONS == 100
     assert report.num_violations == n + 1  # each starts too early, and step 1 is full
 
 
