@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from sortedf import EngineModel, Instance, bound, generate
 from sortedf.bounds.table import certified_bounds
 from sortedf.certificate import (
+    CHUNK,
     Certificate,
     instance_hash,
     proven_bound,
@@ -73,6 +76,8 @@ def test_a_false_claim_changes_nothing(instance, certificate):
         {"decode": [1] * 30},
         {"arrival": [1] * 30},
         {"engine": EngineModel(block_size=2)},
+        {"engine": EngineModel(max_num_seqs=200)},
+        {"engine": EngineModel(max_batched_tokens=200)},
     ],
 )
 def test_another_instance_is_refused(instance, certificate, change):
@@ -81,6 +86,82 @@ def test_another_instance_is_refused(instance, certificate, change):
     assert instance_hash(other) != instance_hash(instance)
     with pytest.raises(CertificateError, match="another instance"):
         proven_bound(other, certificate)
+
+
+def test_each_limit_of_the_engine_has_its_place_in_the_hash(instance):
+    """The same number as another limit is another engine."""
+    engines = [EngineModel(max_num_seqs=200), EngineModel(max_batched_tokens=200)]
+    first, second = (instance_hash(instance.replace(engine=one)) for one in engines)
+    assert first != second
+
+
+def formula(instance, bits, price):
+    """Evaluate the formula at the head of the file, with every start in turn."""
+    held = [
+        [instance.engine.round_up(s + j) for j in range(1, o + 1)]
+        for s, o in zip(
+            instance.prefill.tolist(), instance.decode.tolist(), strict=True
+        )
+    ]
+
+    def bracket(i, start):
+        paid = sum(
+            w * price[start + j]
+            for j, w in enumerate(held[i])
+            if start + j < len(price)
+        )
+        late = start + len(held[i]) - int(instance.arrival[i])
+        return late * 2**bits + paid
+
+    total = -instance.usable_kv * sum(price)
+    for i, first in enumerate(instance.arrival.tolist()):
+        starts = range(first, max(first, len(price)) + 1)
+        total += min(bracket(i, start) for start in starts)
+    return ceil(Fraction(total, 2**bits))
+
+
+@given(instances(max_requests=4, max_length=6, engine=engines()), st.data())
+def test_prices_prove_their_formula(instance, data):
+    """Not only what is true: exactly what they are worth."""
+    price = data.draw(st.lists(st.integers(0, 9), max_size=20))
+    bits = data.draw(st.integers(0, 4))
+    made = Certificate(instance_hash(instance), 0, bits, np.array(price, np.int64))
+    assert proven_bound(instance, made) == formula(instance, bits, price)
+
+
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("free", [0, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 700])
+def test_every_start_of_a_long_list_of_prices_counts(free, block):
+    """All steps are dear but one; a chunk's last start is looked at like the others."""
+    instance = Instance([1], [1], 2, engine=EngineModel(block_size=block))
+    price = np.full(CHUNK + 701, 10**6)
+    price[free] = 0
+    made = Certificate(instance_hash(instance), 0, 0, price)
+    assert proven_bound(instance, made) == free + 1 - 2 * int(price.sum())
+
+
+@pytest.mark.parametrize(
+    ("arrival", "bits", "price"),
+    [
+        # bits: the last step is 2, one of prices and one of the answer
+        (0, 61, 0),
+        # prices: 2 + 2 p, as the request holds 2 tokens in its only step
+        (0, 0, 2**62 - 2),
+        # an arrival after the prices moves the last step to 10
+        (9, 0, 2**62 - 6),
+    ],
+)
+def test_what_64_bits_hold_is_taken_and_no_more(arrival, bits, price):
+    """The limit is exact: a price, or a bit, more is refused."""
+    instance = Instance([1], [1], 2, [arrival])
+
+    def prove(bits, price):
+        made = Certificate(instance_hash(instance), 0, bits, np.array([price]))
+        return proven_bound(instance, made)
+
+    assert prove(bits, price) == formula(instance, bits, [price])
+    with pytest.raises(CertificateError, match="too large for exact 64-bit"):
+        prove(bits, price + 1) if price else prove(bits + 1, price)
 
 
 def test_negative_prices_are_refused(instance, certificate):

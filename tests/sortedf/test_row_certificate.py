@@ -1,0 +1,76 @@
+"""Rounded rows prove exactly the fluid bound of their formula."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sortedf import Instance
+from sortedf.certificate import instance_hash, proven_bound
+from sortedf.row_certificate import CHUNK, RowCertificate
+from tests.strategies import engines, instances
+
+
+def prove(instance, divisor, weight):
+    rows = (np.array(divisor, np.int64), np.array(weight, np.int64))
+    return proven_bound(instance, RowCertificate(instance_hash(instance), 0, *rows))
+
+
+def fluid(instance, rows):
+    """Serve work unit by unit, the smallest volume first, and look at every unit."""
+    block = instance.engine.block_size
+    budget = instance.kv_budget // block
+
+    def phi(w):
+        return sum(
+            weight * ((d - budget % d) * (w // d) + max(0, w % d - budget % d))
+            for d, weight in rows
+        )
+
+    lengths = zip(instance.prefill.tolist(), instance.decode.tolist(), strict=True)
+    work = [[phi(-(-(s + j) // block)) for j in range(1, o + 1)] for s, o in lengths]
+    arrival = instance.arrival.tolist()
+    left = [sum(one) for one in work]
+    served = [0] * len(left)
+    speed, now = phi(budget), 0
+    while any(left):
+        there = [i for i, w in enumerate(left) if w and arrival[i] * speed <= now]
+        if there:
+            i = min(there, key=lambda i: (sum(work[i]), i))
+            left[i] -= 1
+            served[i] += 2 * now + 1
+        now += 1
+    total = Fraction(0)
+    for i, one in enumerate(work):
+        o, volume = len(one), sum(one)
+        total += o
+        if volume:
+            middle = sum(w * (2 * j - 1) for j, w in enumerate(one, 1))
+            total += Fraction(served[i], 2 * volume * speed) - arrival[i]
+            total -= Fraction(middle, 2 * volume)
+    return ceil(total)
+
+
+@given(instances(max_requests=4, max_length=4, engine=engines()), st.data())
+def test_equals_unit_by_unit(instance, data):
+    budget = instance.usable_kv // instance.engine.block_size
+    row = st.tuples(st.integers(1, budget), st.integers(0, 2))
+    rows = data.draw(st.lists(row, max_size=2))
+    divisor, weight = [d for d, _ in rows], [w for _, w in rows]
+    assert prove(instance, divisor, weight) == fluid(instance, rows)
+
+
+@pytest.mark.parametrize("o", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
+def test_every_step_of_a_long_answer_counts(o):
+    """Alone, a request is done when its answer is; the fluid says by how much sooner."""
+    instance = Instance([3], [o], o + 3)
+    held = range(4, o + 4)
+    volume = sum(held)
+    early = Fraction(sum(w * (2 * j - 1) for j, w in enumerate(held, 1)), 2 * volume)
+    middle = Fraction(volume, 2 * (o + 3))
+    assert prove(instance, [o + 3], [1]) == max(ceil(middle + o - early), 0)
