@@ -105,11 +105,7 @@ def formula(instance, bits, price):
     ]
 
     def bracket(i, start):
-        paid = sum(
-            w * price[start + j]
-            for j, w in enumerate(held[i])
-            if start + j < len(price)
-        )
+        paid = sum(w * p for w, p in zip(held[i], price[start:], strict=False))
         late = start + len(held[i]) - int(instance.arrival[i])
         return late * 2**bits + paid
 

@@ -67,7 +67,6 @@ def test_equals_unit_by_unit(instance, data):
 
 @pytest.mark.parametrize("o", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
 def test_every_step_of_a_long_answer_counts(o):
-    """Alone, a request is done when its answer is; the fluid says by how much sooner."""
     instance = Instance([3], [o], o + 3)
     held = range(4, o + 4)
     volume = sum(held)

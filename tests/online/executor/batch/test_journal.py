@@ -248,13 +248,60 @@ def test_one_run_at_a_time(tmp_path):
     assert subprocess.check_output(command, text=True) == ""
 
 
-def test_a_run_that_waits_for_nobody_is_told(tmp_path, monkeypatch):
+def test_a_lock_of_another_run_is_not_waited_for(tmp_path, monkeypatch):
+    asked = []
+
     def refuse(number, how):
+        asked.append(how)
         raise BlockingIOError
 
     monkeypatch.setattr(fcntl, "lockf", refuse)
     with pytest.raises(JournalError, match="is in use: another run writes"):
         Journal(tmp_path / "out.jsonl", HEADER)
+    assert asked == [fcntl.LOCK_EX | fcntl.LOCK_NB]
+
+
+def test_a_journal_that_was_removed_while_it_was_opened(tmp_path, monkeypatch):
+    """Another run finished between the opening and the lock: a new file is begun."""
+    path, _ = written(tmp_path)
+    lock = fcntl.lockf
+
+    def lock_late(number, how):
+        monkeypatch.setattr(fcntl, "lockf", lock)
+        path.unlink()
+        lock(number, how)
+
+    monkeypatch.setattr(fcntl, "lockf", lock_late)
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    assert not journal.entries
+    journal.append(ANSWERS[:1])
+    journal.close()
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_what_is_said_to_be_kept_is_on_the_disk(tmp_path, monkeypatch):
+    """The file after every write, its folder once the file is there."""
+    calls = []
+
+    def record(name):
+        original = getattr(os, name)
+
+        def call(number, *rest):
+            calls.append((name, os.readlink(f"/proc/self/fd/{number}")))
+            return original(number, *rest)
+
+        monkeypatch.setattr(os, name, call)
+
+    record("pwrite")
+    record("fsync")
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    file = str(journal.path)
+    assert calls == [("pwrite", file), ("fsync", file), ("fsync", str(tmp_path))]
+    for answer in ANSWERS:
+        calls.clear()
+        journal.append([answer])
+        assert calls == [("pwrite", file), ("fsync", file)]
+    journal.close()
 
 
 def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
