@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from online.prefix_forest import PrefixForest
     from online.requests import RequestView
     from online.rules import StepRules
     from sortedf.step_time import StepTime
@@ -32,7 +33,7 @@ class State(NamedTuple):
     requests : RequestView
         Data of every request, by id.
     free_blocks : int
-        Free KV blocks.
+        KV blocks that no running request holds.
     joined, left : sequences of int
         Ids that started waiting and that stopped waiting since the last decision.
     quiet : bool
@@ -49,6 +50,9 @@ class State(NamedTuple):
         since the last decision.
     who_waits : collection of int
         Ids of all waiting requests; see `is_waiting` and `waiting`.
+    prefixes : PrefixForest, optional
+        What requests share, in an engine with prefix caching. Blocks that are cached
+        but that no running request holds count as free.
     """
 
     step: int
@@ -64,6 +68,7 @@ class State(NamedTuple):
     who_waits: Collection[int]
     ended: Sequence[int] = ()
     changed: Sequence[int] = ()
+    prefixes: PrefixForest | None = None
 
     def is_waiting(self, i: int) -> bool:
         """Whether request `i` waits."""

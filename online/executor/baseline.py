@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from online.executor.prompts import random_prompt
 from online.executor.vllm_engine import VllmSettings, start_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from numpy.typing import NDArray
 
     from sortedf.instance import Instance
@@ -37,8 +41,25 @@ class BaselineRun:
     num_steps: int
 
 
-def run_baseline(instance: Instance, settings: VllmSettings) -> BaselineRun:
-    """Run a backlog in plain vLLM, in the requests' order."""
+def run_baseline(
+    instance: Instance,
+    settings: VllmSettings,
+    prompts: list[list[int]] | None = None,
+    *,
+    played: Callable[..., AbstractContextManager[Any]] | None = None,
+) -> BaselineRun:
+    """Run a backlog in plain vLLM, in the requests' order.
+
+    Parameters
+    ----------
+    instance : Instance
+    settings : VllmSettings
+    prompts : list of list of int, optional
+        Token ids of each prompt; random ones if left out.
+    played : callable, optional
+        Puts something in the place of the device while the requests run:
+        `with played(core, seconds_per_step, run_async=False)`.
+    """
     llm, vllm = start_engine(settings, ours=False)
     n = instance.num_requests
     for i in range(n):
@@ -48,18 +69,24 @@ def run_baseline(instance: Instance, settings: VllmSettings) -> BaselineRun:
             detokenize=False,
             temperature=0.0,
         )
-        prompt = {"prompt_token_ids": random_prompt(i, int(instance.prefill[i]))}
-        llm.add_request(str(i), prompt, params)
+        prompt = (
+            random_prompt(i, int(instance.prefill[i]))
+            if prompts is None
+            else prompts[i]
+        )
+        llm.add_request(str(i), {"prompt_token_ids": prompt}, params)
     step, seconds = np.zeros(n, dtype=np.int64), np.zeros(n)
     preempted = _count_preemptions(llm.engine_core.engine_core.scheduler)
     num_steps, began = 0, time.perf_counter()
-    while llm.has_unfinished_requests():
-        outputs = llm.step()
-        num_steps += 1
-        for output in outputs:
-            if output.finished:
-                step[int(output.request_id)] = num_steps
-                seconds[int(output.request_id)] = time.perf_counter() - began
+    core = llm.engine_core.engine_core
+    with nullcontext() if played is None else played(core, 0.0, run_async=False):
+        while llm.has_unfinished_requests():
+            outputs = llm.step()
+            num_steps += 1
+            for output in outputs:
+                if output.finished:
+                    step[int(output.request_id)] = num_steps
+                    seconds[int(output.request_id)] = time.perf_counter() - began
     llm.engine_core.shutdown()
     return BaselineRun(step, seconds, len(preempted), num_steps)
 

@@ -117,9 +117,13 @@ class VllmEngine:
         step_time: StepTime = UNIT_STEPS,
         prompts: list[list[int]] | None = None,
     ) -> None:
-        """Go on with another table and another policy, once everything is done."""
+        """Go on with another table and another policy, once everything is done.
+
+        What was cached for the requests before is not found any more.
+        """
         if self.num_unfinished:
             raise RuntimeError(f"{self.num_unfinished} requests are not done yet.")
+        self._scheduler.kv_cache_manager.reset_prefix_cache()
         self.table = table
         self._prompts = prompts
         self.step_s: list[float] = []
@@ -131,6 +135,11 @@ class VllmEngine:
             id_of=lambda request: int(request.sampling_params.extra_args["table_id"]),
             recording=True,
         )
+
+    @property
+    def core(self) -> Any:
+        """The engine core of vLLM, in this process."""
+        return self._llm.engine_core.engine_core
 
     @property
     def num_unfinished(self) -> int:

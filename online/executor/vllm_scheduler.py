@@ -30,6 +30,7 @@ from vllm.v1.request import RequestStatus
 from online import step_kernels as k
 from online.executor.fallback_policy import FallbackPolicy
 from online.executor.hints import Hints
+from online.executor.prefix_cache import chain_of, forest_of
 from online.executor.preload import preload
 from online.executor.running import Running
 from online.executor.scheduler_options import SchedulerOptions, scheduler_options
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from vllm.v1.request import Request
 
+    from online.prefix_forest import PrefixForest
     from online.state import Policy
 
 logger = logging.getLogger("sortedf")
@@ -233,6 +235,7 @@ class _WithPolicy:
         self._pending: deque[StepRecord] = deque()
         self.table = table
         self._running = Running(table, self._room)
+        self._prefixes = forest_of(self, self.waiting.by_id.__getitem__)
         self._policy = FallbackPolicy(policy)
         self.step_time = step_time
         self._clock = clock or (lambda: time.monotonic() - self._begin)
@@ -286,6 +289,8 @@ class _WithPolicy:
         waiting.offer(decision.start)
         output = upper.schedule(*args, **kwargs)
         started = waiting.withdraw()
+        if self._prefixes is not None:
+            self._enter_prefixes(self._prefixes, output, started)
         if evicted and not output.num_scheduled_tokens:
             self.num_steps += 1  # what it did was to evict
         if self._cannot_count():
@@ -323,6 +328,8 @@ class _WithPolicy:
         upper: Any = super()
         i = request.sortedf_id
         self._running.catch_up()
+        if self._prefixes is not None:
+            self._prefixes.stop(i)
         upper._preempt_request(request, *args, **kwargs)
         ints = self.table.ints
         ints[k.RECOMPUTED, i] += ints[k.COMPUTED, i]
@@ -338,6 +345,8 @@ class _WithPolicy:
         upper: Any = super()
         i = request.sortedf_id
         self._ended.append(i)
+        if self._prefixes is not None:
+            self._prefixes.stop(i)
         self._sessions.discard(request.request_id)
         if self._scores is not None:
             self._unscored.pop(request.sortedf_asked, None)
@@ -482,6 +491,7 @@ class _WithPolicy:
             self.waiting.by_id,
             self._ended,
             self._changed,
+            self._prefixes,
         )
 
     def _look_who_runs(self) -> None:
@@ -590,6 +600,15 @@ class _WithPolicy:
         ids = [request.sortedf_id for request in started]
         computed = [request.num_computed_tokens for request in started]
         return self._running.start_whole(ids, computed)
+
+    def _enter_prefixes(
+        self, prefixes: PrefixForest, output: Any, started: list[Any]
+    ) -> None:
+        """Note what those that have started share with others."""
+        scheduled, size = output.num_scheduled_tokens, self.rules.block_size
+        for request in started:
+            found = request.num_computed_tokens - scheduled.get(request.request_id, 0)
+            prefixes.start(request.sortedf_id, chain_of(request), found // size)
 
     def _advance(self, output: Any, started: list[Any]) -> None:
         """Count the tokens that this step gives to each request."""

@@ -41,7 +41,11 @@ class Device:
     ----------
     idle_s : list of float
         For how long it had nothing to do before each step but the first.
+    supported_tasks : tuple of str
+        What the executor in whose place it is can do; asked for with each request.
     """
+
+    supported_tasks: tuple[str, ...] = ()
 
     def __init__(self, scheduler: Any, step_s: float, *, run_async: bool) -> None:
         self._scheduler = scheduler
@@ -109,6 +113,7 @@ def played(core: Any, step_s: float, *, run_async: bool) -> Iterator[Device]:
     """
     device = Device(core.scheduler, step_s, run_async=run_async)
     executor, core.model_executor = core.model_executor, device
+    device.supported_tasks = executor.supported_tasks
     if run_async:
         core.batch_queue, core.batch_queue_size = deque(maxlen=2), 2
         core.step_fn = core.step_with_batch_queue

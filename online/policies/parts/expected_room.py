@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from online.policies.parts.expected_kernels import held_by_others
+from online.policies.parts.shared_prefixes import shared
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +31,8 @@ class ExpectedRoom:
     A request that runs holds `s + made + h` tokens `h` steps from now with the chance
     that its answer goes on that long. Usage is the sum: of its mean and `margin`
     standard deviations, at every step that is looked at, no more than the cache. Many
-    answers at once are told well enough by a histogram, though none is by itself.
+    answers at once are told well enough by a histogram, though none is by itself. What
+    it shares with others counts with the chance that none of those before it is there.
 
     Parameters
     ----------
@@ -48,17 +52,16 @@ class ExpectedRoom:
         if not (head and self._answers.count):
             return list(head)  # nothing to go by
         steps = self._steps()
-        mean, variance = self._usage(state, state.running, steps)
-        used, spread = mean.sum(axis=0), variance.sum(axis=0)
-        more, wider = self._usage(state, np.array(head, dtype=np.int64), steps)
-        used = used + np.cumsum(more, axis=0)
-        spread = spread + np.cumsum(wider, axis=0)
+        mean, variance = self._usage(state, head, steps)
+        count = len(state.running)
+        used = mean[:count].sum(axis=0) + np.cumsum(mean[count:], axis=0)
+        spread = variance[:count].sum(axis=0) + np.cumsum(variance[count:], axis=0)
         budget = state.rules.num_blocks * state.rules.block_size
         fits = (used + self.margin * np.sqrt(spread) <= budget).all(axis=1)
         if not len(state.running):
             fits[0] = True  # alone it always runs
-        count = len(head) if fits.all() else int(np.argmin(fits))
-        return list(head[:count])
+        first = len(head) if fits.all() else int(np.argmin(fits))
+        return list(head[:first])
 
     def _steps(self) -> Ints:
         """Look at steps ahead that are the denser, the nearer they are."""
@@ -66,11 +69,23 @@ class ExpectedRoom:
             np.geomspace(1, self._answers.longest + 1, POINTS).astype(np.int64)
         )
 
-    def _usage(self, state: State, ids: Ints, steps: Ints) -> tuple[Floats, Floats]:
-        """Mean and variance of each request's tokens at each step ahead."""
+    def _usage(
+        self, state: State, head: Sequence[int], steps: Ints
+    ) -> tuple[Floats, Floats]:
+        """Mean and variance of each request's tokens at each step ahead.
+
+        Of those that run, then of `head`.
+        """
         requests = state.requests
+        ids = np.append(state.running, np.array(head, dtype=np.int64))
         made = requests.output_tokens[ids]
         chance = self._answers.go_on(made, steps - 1)
         padding = (state.rules.block_size - 1) / 2
         tokens = (requests.prefill[ids] + made)[:, None] + steps[None, :] + padding
+        if state.prefixes is not None:
+            leaf, parent, depth, _, _ = shared(state, head)
+            most = (requests.prefill[ids] + made - 1) // state.rules.block_size
+            most[: len(state.running)] = depth.max()
+            blocks = held_by_others(ids, most, chance, leaf, parent, depth)
+            tokens = tokens - blocks * state.rules.block_size
         return tokens * chance, tokens**2 * chance * (1 - chance)

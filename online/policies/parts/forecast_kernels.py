@@ -6,6 +6,11 @@ tokens, where in step `q` its prefill is complete (1 for one that already decode
 leaves after step `q + r - 1`, `r` being the tokens that it has yet to make. What it
 holds never shrinks until it leaves, so usage is largest in steps in which somebody
 leaves, and those are the ones looked at.
+
+With prefix caching, blocks that several hold are in the cache once: they count for the
+one of them that leaves last. `leaf`, `parent` and `depth` are those of the engine's
+`PrefixForest`, and `last` says of each node when the last of those leaves who hold it,
+0 if none does. Without, `leaf` is empty.
 """
 
 from __future__ import annotations
@@ -109,16 +114,19 @@ def forecast_running(
 
 
 @kernel
-def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, count: int) -> None:
-    """Sort the three arrays by `end`, digit by digit from the last one.
+def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, node: Ints, count: int) -> None:
+    """Sort the four arrays by `end`, digit by digit from the last one.
 
     As quick as `argsort` for as many as an engine runs, and compiled in half the time.
     """
-    order, moved, was_tokens, was_ready, was_end = np.empty((5, count), dtype=np.int64)
+    order, moved, was_tokens, was_ready, was_end, was_node = np.empty(
+        (6, count), dtype=np.int64
+    )
     largest = 0
     for m in range(count):
         order[m] = m
         was_tokens[m], was_ready[m], was_end[m] = tokens[m], ready[m], end[m]
+        was_node[m] = node[m]
         largest = max(largest, end[m])
     first = np.empty(257, dtype=np.int64)  # place of the first with a digit
     digit = 0
@@ -138,12 +146,55 @@ def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, count: int) -> None:
     for m in range(count):
         i = order[m]
         tokens[m], ready[m], end[m] = was_tokens[i], was_ready[i], was_end[i]
+        node[m] = was_node[i]
+
+
+@kernel
+def _hold(node: int, end: int, parent: Ints, last: Ints) -> int:
+    """Hold a node and all above it until a step; return the first held for longer."""
+    while node >= 0 and last[node] < end:
+        last[node] = end
+        node = parent[node]
+    return node
+
+
+@kernel
+def _shared_at_ends(
+    end: Ints, node: Ints, count: int, parent: Ints, depth: Ints, last: Ints,
+    shared: Ints,
+) -> None:  # fmt: skip
+    """Fill `shared[m]` with the blocks held in step `end[m]` that would count twice.
+
+    `end` is ascending, `node[m]` the last of the forest that request `m` holds.
+    """
+    total = 0
+    for m in range(count - 1, -1, -1):
+        longer = _hold(node[m], end[m], parent, last)
+        if longer >= 0:
+            total += depth[longer]
+        shared[m] = total
+    for m in range(1, count):
+        if end[m] == end[m - 1]:  # those that leave together see each other
+            shared[m] = shared[m - 1]
+
+
+@kernel
+def _held_by_others(
+    node: int, most: int, step: int, parent: Ints, depth: Ints, last: Ints
+) -> tuple[int, int]:
+    """Blocks among the `most` first of a request that others hold in a step.
+
+    And the node that ends there, with which to begin for a later step.
+    """
+    while node >= 0 and last[node] < step:
+        node = parent[node]
+    return (min(depth[node], most) if node >= 0 else 0), node
 
 
 @kernel
 def _usage_at_ends(
     tokens: Ints, ready: Ints, end: Ints, count: int,
-    extra: int, size: int, shift: int, used: Ints,
+    extra: int, size: int, shift: int, shared: Ints, used: Ints,
 ) -> None:  # fmt: skip
     """Fill `used[m]` with the blocks held in step `end[m]`; `end` is ascending.
 
@@ -175,15 +226,32 @@ def _usage_at_ends(
                 offset = tokens[j] - ready[j] + extra
                 used[m] += _held(tokens[j], ready[j], step, extra, size, shift)
                 used[m] -= _blocks(offset + step, size, shift)
+        used[m] -= shared[m]
     for m in range(1, count):
         if end[m] == end[m - 1]:  # those that leave together see each other
             used[m] = used[m - 1]
 
 
 @kernel
+def _used_then(
+    step: int, tokens: Ints, ready: Ints, end: Ints, shared: Ints, count: int,
+    extra: int, size: int, shift: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Blocks held in a step, and how many more they would be if none were shared."""
+    held = twice = 0
+    for m in range(count - 1, -1, -1):
+        if end[m] < step:
+            break
+        held += _held(tokens[m], ready[m], step, extra, size, shift)
+        twice = shared[m]
+    return held - twice, twice
+
+
+@kernel
 def _fits(
-    own_tokens: int, first: int, own_ready: int, own_end: int,
-    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
+    own_tokens: int, first: int, own_ready: int, own_end: int, own_node: int,
+    tokens: Ints, ready: Ints, end: Ints, used: Ints, shared: Ints, count: int,
+    parent: Ints, depth: Ints, last: Ints,
     extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
     """How many steps after `first` it has to start at least; 0 if it fits as it is.
@@ -191,31 +259,35 @@ def _fits(
     From its start on it holds its whole prompt, however long that takes.
     """
     wait = 0
+    node, most = own_node, (own_tokens - 1) // size
     for m in range(count):
         if end[m] > own_end:
             break
         if end[m] < first:
             continue
+        others, node = _held_by_others(node, most, end[m], parent, depth, last)
         own = _held(own_tokens, own_ready, end[m], extra, size, shift)
-        room = num_blocks - used[m]
+        room = num_blocks - used[m] + others
         if own > room:
             # Later, it holds less in that step; or it starts after it.
             grown = max(0, end[m] - own_ready)
             least = own_tokens + grown + extra - room * size
             wait = max(wait, min(end[m] - first + 1, max(least, 1)))
-    at_end = _held(own_tokens, own_ready, own_end, extra, size, shift)
-    for m in range(count):
-        if end[m] >= own_end:
-            at_end += _held(tokens[m], ready[m], own_end, extra, size, shift)
-    if at_end > num_blocks:
+    others, node = _held_by_others(node, most, own_end, parent, depth, last)
+    own = _held(own_tokens, own_ready, own_end, extra, size, shift) - others
+    at_end, _ = _used_then(
+        own_end, tokens, ready, end, shared, count, extra, size, shift
+    )
+    if at_end + own > num_blocks:
         wait = max(wait, 1)
     return wait
 
 
 @kernel
 def _least_wait(
-    own_tokens: int, own_left: int,
-    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
+    own_tokens: int, own_left: int, own_node: int,
+    tokens: Ints, ready: Ints, end: Ints, used: Ints, shared: Ints, count: int,
+    parent: Ints, depth: Ints, last: Ints,
     extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
     """Fewest steps after which it fits if nobody else starts; 0 if it does now.
@@ -225,8 +297,9 @@ def _least_wait(
     delay = 0
     for _ in range(TRIES):
         more = _fits(
-            own_tokens, 1 + delay, 1 + delay, own_left + delay,
-            tokens, ready, end, used, count, extra, size, shift, num_blocks,
+            own_tokens, 1 + delay, 1 + delay, own_left + delay, own_node,
+            tokens, ready, end, used, shared, count, parent, depth, last,
+            extra, size, shift, num_blocks,
         )  # fmt: skip
         if more == 0:
             break
@@ -236,42 +309,56 @@ def _least_wait(
 
 @kernel
 def _insert(
-    own_tokens: int, own_ready: int, own_end: int,
-    tokens: Ints, ready: Ints, end: Ints, used: Ints, count: int,
+    own_tokens: int, own_ready: int, own_end: int, own_node: int,
+    tokens: Ints, ready: Ints, end: Ints, used: Ints, shared: Ints, count: int,
+    parent: Ints, depth: Ints, last: Ints,
     extra: int, size: int, shift: int,
 ) -> None:  # fmt: skip
     """Add a request to the arrays, which stay sorted by `end`."""
-    at_end = _held(own_tokens, own_ready, own_end, extra, size, shift)
+    at_end, twice = _used_then(
+        own_end, tokens, ready, end, shared, count, extra, size, shift
+    )
+    node, most = own_node, (own_tokens - 1) // size
     for m in range(count):
-        if end[m] <= own_end:
-            used[m] += _held(own_tokens, own_ready, end[m], extra, size, shift)
-        if end[m] >= own_end:
-            at_end += _held(tokens[m], ready[m], own_end, extra, size, shift)
+        if end[m] > own_end:
+            break
+        others, node = _held_by_others(node, most, end[m], parent, depth, last)
+        used[m] += _held(own_tokens, own_ready, end[m], extra, size, shift) - others
+        shared[m] += others
+    others, node = _held_by_others(node, most, own_end, parent, depth, last)
+    own = _held(own_tokens, own_ready, own_end, extra, size, shift) - others
     m = count
     while m > 0 and end[m - 1] > own_end:
         tokens[m], ready[m], end[m] = tokens[m - 1], ready[m - 1], end[m - 1]
-        used[m] = used[m - 1]
+        used[m], shared[m] = used[m - 1], shared[m - 1]
         m -= 1
-    tokens[m], ready[m], end[m], used[m] = own_tokens, own_ready, own_end, at_end
+    tokens[m], ready[m], end[m] = own_tokens, own_ready, own_end
+    used[m], shared[m] = at_end + own, twice + others
+    if own_node >= 0:
+        is_copy = depth[own_node] > most and last[own_node] > 0
+        _hold(parent[own_node] if is_copy else own_node, own_end, parent, last)
 
 
 @kernel
 def look_ahead(
     prefill: Ints, predicted: Ints, made: Ints, computed: Ints,
     running: Ints, candidates: Ints, backfill: int,
+    leaf: Ints, parent: Ints, depth: Ints, found: Ints,
     size: int, shift: int, num_blocks: int, extra: int, max_seqs: int, cap: int,
     chunked: bool, started: Ints, wait: Ints,
 ) -> int:  # fmt: skip
     """Choose among `candidates`, in order, who starts in the coming step.
 
-    `prefill`, `predicted`, `made` and `computed` are by request. `shift` is the binary
+    `prefill`, `predicted`, `made` and `computed` are by request, `found` by candidate:
+    the tokens that it would find in the cache now. `shift` is the binary
     logarithm of `size`, -1 if that is no whole number. Up to `backfill`
     candidates may be passed over. `started` names the chosen; `wait[c]`
     is how many steps candidate `c` has to wait at the least if nothing unforeseen
     happens, 0 for the chosen. Returns how many are chosen.
     """
     count, room = len(running), len(running) + len(candidates)
-    tokens, ready, end, used = np.empty((4, room), dtype=np.int64)
+    tokens, ready, end, used, shared, node = np.empty((6, room), dtype=np.int64)
+    last = np.zeros(len(parent), dtype=np.int64)
     slots = num_blocks * size - extra
     left_now = forecast_running(
         prefill, predicted, made, computed, running, slots, cap, tokens, ready, end
@@ -281,8 +368,10 @@ def look_ahead(
         i = running[m]
         if made[i] < min(predicted[i], slots + 1 - prefill[i]):
             foreseen = min(foreseen, end[m])
-    _sort_by_end(tokens, ready, end, count)
-    _usage_at_ends(tokens, ready, end, count, extra, size, shift, used)
+        node[m] = leaf[i] if i < len(leaf) else -1
+    _sort_by_end(tokens, ready, end, node, count)
+    _shared_at_ends(end, node, count, parent, depth, last, shared)
+    _usage_at_ends(tokens, ready, end, count, extra, size, shift, shared, used)
     chosen = passed = 0
     for c in range(len(candidates)):
         i = candidates[c]
@@ -294,17 +383,23 @@ def look_ahead(
             continue
         own_tokens = prefill[i] + made[i]
         own_left = _to_make(prefill[i], predicted[i], made[i], slots)
-        if own_tokens <= left_now:
+        own_node = leaf[i] if i < len(leaf) else -1
+        most = (own_tokens - 1) // size
+        now, _ = _held_by_others(own_node, most, 1, parent, depth, last)
+        to_compute = own_tokens - max(found[c], now * size)
+        if to_compute <= left_now:
             own_ready = 1
             wait[c] = _least_wait(
-                own_tokens, own_left, tokens, ready, end, used, count,
+                own_tokens, own_left, own_node,
+                tokens, ready, end, used, shared, count, parent, depth, last,
                 extra, size, shift, num_blocks,
             )  # fmt: skip
         elif chunked:
-            own_ready = _prefill_ready(own_tokens - left_now, 2, cap, end, count)
+            own_ready = _prefill_ready(to_compute - left_now, 2, cap, end, count)
             fits = _fits(
-                own_tokens, 1, own_ready, own_ready + own_left - 1,
-                tokens, ready, end, used, count, extra, size, shift, num_blocks,
+                own_tokens, 1, own_ready, own_ready + own_left - 1, own_node,
+                tokens, ready, end, used, shared, count, parent, depth, last,
+                extra, size, shift, num_blocks,
             ) == 0  # fmt: skip
             # Otherwise ask again: how long its prefill takes may change.
             wait[c] = 0 if fits else 1
@@ -314,19 +409,23 @@ def look_ahead(
             passed += 1
             if count > 0 and end[0] == 1:
                 own = _held(own_tokens, own_ready, 1, extra, size, shift)
-                if own > num_blocks - used[0]:
+                if own - now > num_blocks - used[0]:
                     # There is no room before somebody leaves. Who has outlived its
                     # length is about to, and may stay so for ever.
                     wait[c] = max(wait[c], foreseen)
             continue
         own_end = own_ready + own_left - 1
         _insert(
-            own_tokens, own_ready, own_end, tokens, ready, end, used, count,
+            own_tokens, own_ready, own_end, own_node,
+            tokens, ready, end, used, shared, count, parent, depth, last,
             extra, size, shift,
         )  # fmt: skip
         count += 1
         foreseen = min(foreseen, own_end)
-        left_now -= min(left_now, own_tokens)
+        left_now -= min(left_now, to_compute)
+        if own_node >= 0:
+            for other in range(c):  # passed over, but may share with it
+                wait[other] = min(wait[other], 1)
         started[chosen] = i
         chosen += 1
     return chosen

@@ -68,6 +68,7 @@ class ListPolicy:
         self.lengths = lengths or Told()
         self.look = LookAhead(backfill) if admission == "look-ahead" else None
         self._moves = isinstance(queue, MovingQueue)
+        self._started: list[int] = []
 
     def decide(self, state: State) -> Decision:
         """Start the head of the queue."""
@@ -95,6 +96,7 @@ class ListPolicy:
         look.forget(state.changed)
         if self._surprised(state):
             look.start_over()
+        self._started = []
         first = self.backfill + 1
         until = look.wait_until(self.queue.head(first))
         if until > state.step:
@@ -107,6 +109,7 @@ class ListPolicy:
                 break
             room *= 4
         if start:
+            self._started = start
             gone = set(start)
             head = self.queue.head(first + len(start))
             head = [i for i in head if i not in gone]
@@ -115,10 +118,13 @@ class ListPolicy:
     def _surprised(self, state: State) -> bool:
         """Whether somebody left before the forecast said so, or long after.
 
-        Or is expected to, by what has become known of it while it ran.
+        Or is expected to, by what has become known of it while it ran. Or began to run
+        without having been foreseen, and may share its prefix with some who wait.
         """
         if state.quiet:
             return False
+        if state.prefixes is not None and not set(state.left) <= set(self._started):
+            return True
         each, lengths = state.requests.each, self.lengths.by_id
         preemptions, made = each.preemptions, each.output_tokens
         return (
@@ -148,8 +154,12 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     whole = rules.reserve_prompt  # else it starts whoever has room for a first chunk
     head = queue.head(min(most, FIRST))
     while True:
-        for position, i in enumerate(head):
-            free -= rules.blocks(prefill[i] + made[i] if whole else 1)
+        tokens = [prefill[i] + made[i] for i in head]
+        needs = [rules.blocks(count) if whole else 1 for count in tokens]
+        if state.prefixes is not None and whole:
+            needs = state.prefixes.needs(head, tokens, needs)
+        for position, need in enumerate(needs):
+            free -= need
             if free < 0:
                 return head[:position]
         if len(head) in (most, state.num_waiting):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from online.policies.parts.forecast_kernels import look_ahead
+from online.policies.parts.shared_prefixes import shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,8 +24,9 @@ class LookAhead:
     """Tells which of a list of requests can start now, in the list's order.
 
     A request starts if the schedule stays feasible in every coming step by the
-    lengths it is told, block by block; at most `backfill` requests that do not fit may
-    be passed over. With right lengths nothing is ever preempted.
+    lengths it is told, block by block, with blocks that several hold counted once; at
+    most `backfill` requests that do not fit may be passed over. With right lengths
+    nothing is ever preempted.
 
     Parameters
     ----------
@@ -57,6 +59,7 @@ class LookAhead:
             self._buffers = np.zeros((2, 2 * len(head)), dtype=np.int64)
         started, wait = self._buffers
         requests = state.requests
+        leaf, parent, depth, _, found = shared(state, head)
         if self._rules is None:  # they stay the same for a run
             rules = state.rules
             size = rules.block_size
@@ -67,8 +70,12 @@ class LookAhead:
             )  # fmt: skip
         count = look_ahead(
             requests.prefill, lengths, requests.output_tokens, requests.computed,
-            state.running, candidates, self.backfill, *self._rules, started, wait,
+            state.running, candidates, self.backfill,
+            leaf, parent, depth, found, *self._rules, started, wait,
         )  # fmt: skip
+        if count and state.prefixes is not None:
+            # Who starts may bring the prefix of others, for whom less room will do.
+            self.not_before.clear()
         step = state.step
         for i, steps in zip(head, wait[: len(head)].tolist(), strict=True):
             self.not_before[i] = step + steps

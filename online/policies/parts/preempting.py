@@ -8,6 +8,7 @@ import numpy as np
 
 from online.policies.parts.preempting_kernels import choose
 from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.shared_prefixes import shared
 from online.state import NOTHING, Decision
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Preempting:
             scores = np.array([key[0] for key in head], dtype=np.float64)
             started, stay = choose(
                 requests.ints, requests.arrival_s, running, guarded, score,
-                waiting, scores, len(head),
+                waiting, scores, len(head), *shared(state, waiting.tolist()),
                 state.free_blocks, self.hysteresis, per_running, self._rules, ids,
             )  # fmt: skip
             if started < most:

@@ -78,9 +78,38 @@ def _fits(blocks: int, free: int, count: int, per_running: float, rules: Ints) -
 
 
 @kernel
+def _hold(node: int, parent: Ints, held: Ints) -> None:
+    """Have one more request hold a node of the forest, and all above it."""
+    while node >= 0:
+        held[node] += 1
+        node = parent[node]
+
+
+@kernel
+def _let_go(node: int, parent: Ints, depth: Ints, held: Ints) -> int:
+    """Have one request hold them no more; return the blocks that others still hold."""
+    shared = 0
+    while node >= 0:
+        held[node] -= 1
+        if held[node] > 0:
+            shared = max(shared, depth[node])
+        node = parent[node]
+    return shared
+
+
+@kernel
+def _there(node: int, most: int, parent: Ints, depth: Ints, held: Ints) -> int:
+    """Blocks that others hold of the `most` first of a request."""
+    while node >= 0 and held[node] == 0:
+        node = parent[node]
+    return min(depth[node], most) if node >= 0 else 0
+
+
+@kernel
 def choose(
     ints: Ints, arrival_s: Floats, running: Ints, guarded: Bools, score: Floats,
     candidates: Ints, candidate_score: Floats, num_candidates: int,
+    leaf: Ints, parent: Ints, depth: Ints, held: Ints, found: Ints,
     free_blocks: int, hysteresis: float, per_running: float, rules: Ints,
     ids: Ints,
 ) -> tuple[int, int]:  # fmt: skip
@@ -98,6 +127,10 @@ def choose(
         Who runs, whether it must not be evicted, and its score.
     candidates, candidate_score
         The waiting requests of least score, in order; so many of them.
+    leaf, parent, depth, held : int64 arrays
+        The forest of prefixes, empty where nothing is shared.
+    found : int64 array
+        Tokens that each candidate would find in the cache now.
     free_blocks : int
     hysteresis : float
         By how much a candidate's score must be below that of who goes for it.
@@ -125,28 +158,39 @@ def choose(
         free -= _growth(ints, i, size, extra)
         tokens -= ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - ints[COMPUTED, i]
     started = 0
+    held = held.copy()
     for c in range(num_candidates):
         i = candidates[c]
-        own = ints[PREFILL, i] + ints[OUTPUT_TOKENS, i]
+        node = leaf[i] if i < len(leaf) else -1
+        most = (ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - 1) // size
+        there = _there(node, most, parent, depth, held)
+        own = ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - max(found[c], there * size)
         # Evicting for tokens would not help: who decodes gives back a single one.
         if tokens < (1 if rules[CHUNKED] else own):
             break
-        blocks = _blocks_after(ints, i, size, extra)
+        in_all = _blocks_after(ints, i, size, extra)
+        blocks = in_all - there
         # Take the worst until it fits; nobody if it never does.
         left, free_then, tokens_then, count_then = stay, free, tokens, count
+        fits = True
         while not _fits(blocks, free_then, count_then, per_running, rules):
             left -= 1
             if left < num_guarded or not (
                 score[places[left]] > candidate_score[c] + hysteresis
             ):
-                left = -1
+                left += 1
+                fits = False
                 break
             j = running[places[left]]
+            theirs = leaf[j] if j < len(leaf) else -1
             free_then += _blocks_after(ints, j, size, extra)
+            free_then -= _let_go(theirs, parent, depth, held)
+            blocks = in_all - _there(node, most, parent, depth, held)
             tokens_then += ints[PREFILL, j] + ints[OUTPUT_TOKENS, j] - ints[COMPUTED, j]
             count_then -= 1
-        if left < 0:
+        if not fits:
             break
+        _hold(node, parent, held)
         stay, free, tokens = left, free_then - blocks, tokens_then
         tokens -= min(own, tokens)
         count = count_then + 1

@@ -1,0 +1,158 @@
+"""Look-ahead with shared prefixes: equal to holding the blocks one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from online import step_kernels as k
+from online.policies.parts.look_ahead import LookAhead
+from online.prefix_forest import PrefixForest
+from online.requests import RequestTable
+from online.rules import StepRules
+from online.state import State
+from sortedf.step_time import UNIT_STEPS
+
+pytestmark = pytest.mark.kernel
+
+
+class Cache:
+    """Who holds which blocks: a set of names for each request that runs.
+
+    A block is named by the tokens up to its end where it can be shared, and by its
+    request where it cannot: an answer's, and second copies.
+    """
+
+    def __init__(self, size, prompts):
+        self.size = size
+        self.prompts = prompts
+
+    def chain(self, i):
+        prompt = self.prompts[i]
+        return [
+            tuple(prompt[: end * self.size])
+            for end in range(1, len(prompt) // self.size + 1)
+        ]
+
+    def found(self, i, there):
+        """First blocks of a prompt that are there; its last token is computed."""
+        chain = self.chain(i)[: (len(self.prompts[i]) - 1) // self.size]
+        count = 0
+        while count < len(chain) and chain[count] in there:
+            count += 1
+        return count
+
+    def names(self, i, found, there):
+        """Blocks of a prompt that may be shared, once it has begun to run."""
+        chain = self.chain(i)
+        return chain[:found] + [
+            (i, name) if name in there else name for name in chain[found:]
+        ]
+
+
+def usage(cache, rules, held, tokens):
+    """Blocks in use: of prompts by name, and of what comes after them."""
+    names = {name for i in tokens for name in held[i]}
+    more = sum(rules.blocks(tokens[i] + rules.extra_slots) - len(held[i])
+               for i in tokens)  # fmt: skip
+    return len(names) + more
+
+
+def never_overflows(cache, rules, decode, made, held):
+    """Whether those that `made` names get through every coming step."""
+    if len(made) > rules.seqs_cap:
+        return False
+    made = dict(made)
+    while made:
+        tokens = {i: len(cache.prompts[i]) + j for i, j in made.items()}
+        if usage(cache, rules, held, tokens) > rules.num_blocks:
+            return False
+        made = {i: j + 1 for i, j in made.items() if j + 1 < decode[i]}
+    return True
+
+
+@st.composite
+def moments(draw):
+    """Prompts from a small tree; some run, others wait."""
+    size = draw(st.sampled_from([1, 2, 3]))
+    n = draw(st.integers(1, 8))
+    tree = [draw(st.lists(st.integers(0, 1), min_size=1, max_size=14))]
+    prompts = []
+    for _ in range(n):
+        start = draw(st.sampled_from(tree))
+        cut = draw(st.integers(0, len(start)))
+        tail = draw(st.lists(st.integers(0, 1), max_size=4)) or [draw(st.just(7))]
+        prompt = start[:cut] + tail
+        tree.append(prompt)
+        prompts.append(prompt)
+    decode = [draw(st.integers(1, 10)) for _ in range(n)]
+    running = [i for i in range(n) if decode[i] > 1 and draw(st.booleans())]
+    made = {i: draw(st.integers(1, decode[i] - 1)) for i in running}
+    return (
+        Cache(size, prompts), decode, made,
+        draw(st.permutations([i for i in range(n) if i not in made])),
+        draw(st.integers(0, 3)), draw(st.integers(0, 12)), draw(st.booleans()),
+        draw(st.none() | st.integers(1, 8)),
+    )  # fmt: skip
+
+
+def begun(cache, made):
+    """Let those run, one after the other; return the forest and who holds what."""
+    there: set[object] = set()
+    held, forest = {}, None
+
+    def num_cached(chain, most):
+        count = 0
+        while count < most and chain[count] in there:
+            count += 1
+        return count
+
+    forest = PrefixForest(cache.chain, num_cached, cache.size)
+    for i in made:
+        found = cache.found(i, there)
+        held[i] = cache.names(i, found, there)
+        there |= set(held[i])
+        forest.start(i, cache.chain(i), found)
+    return forest, held, there
+
+
+@given(moments())
+@settings(max_examples=400)
+def test_equals_holding_the_blocks_one_by_one(moment):
+    """Neither more nor fewer start than there is room for, with what is shared."""
+    cache, decode, made, waiting, backfill, more, extra, seqs = moment
+    n = len(decode)
+    prefill = np.array([len(prompt) for prompt in cache.prompts])
+    forest, held, there = begun(cache, made)
+    longest = int((prefill + decode).max())
+    rules = StepRules(1, counts_new_token=extra)
+    least = -(-(longest + 1) // cache.size)
+    rules = StepRules(
+        (least + more) * cache.size, cache.size, counts_new_token=extra,
+        max_num_seqs=None if seqs is None else max(seqs, len(made), 1),
+    )  # fmt: skip
+    assume(never_overflows(cache, rules, decode, made, held))
+    table = RequestTable.of_arrays(prefill, np.array(decode), np.zeros(n))
+    for i, j in made.items():
+        table.ints[k.OUTPUT_TOKENS, i] = j
+        table.ints[k.COMPUTED, i] = prefill[i] + j - 1
+    state = State(
+        5, 5.0, np.array(list(made), dtype=np.int64), table.view, 0, waiting, [],
+        False, rules, UNIT_STEPS, dict.fromkeys(waiting), prefixes=forest,
+    )  # fmt: skip
+    expected: list[int] = []
+    ran, passed = dict(made), 0
+    for i in waiting:
+        if passed > backfill:
+            break
+        own = cache.names(i, cache.found(i, there), there)
+        if never_overflows(cache, rules, decode, {**ran, i: 0}, {**held, i: own}):
+            expected.append(i)
+            ran[i], held[i] = 0, own
+            there = there | set(own)
+        else:
+            passed += 1
+    look = LookAhead(backfill)
+    assert look.admit(state, waiting, state.requests.predicted) == expected

@@ -1,0 +1,100 @@
+"""The forest of prefixes: equal to comparing the chains of all who run."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online.prefix_forest import NO_NODE, PrefixForest
+
+SIZE = 2
+
+
+def chain_of(tokens):
+    """One key per full block: all tokens up to its end."""
+    return [tuple(tokens[:end]) for end in range(SIZE, len(tokens) + 1, SIZE)]
+
+
+def blocks_of(forest, i):
+    """Blocks of a request by its path in the forest, and the keys on the way."""
+    keys, node = [], int(forest.leaf[i])
+    depth = int(forest.depth[node]) if node != NO_NODE else 0
+    while node != NO_NODE:
+        above = int(forest.parent[node])
+        begin = int(forest.depth[above]) if above != NO_NODE else 0
+        assert begin < forest.depth[node]
+        keys = list(forest._chain[node][begin : forest.depth[node]]) + keys
+        node = above
+    assert len(keys) == depth
+    return keys
+
+
+prompts = st.lists(st.integers(0, 1), min_size=1, max_size=12)
+events = st.lists(st.tuples(st.sampled_from("lsxx"), st.integers(0, 7)), max_size=40)
+
+
+@given(st.lists(prompts, min_size=8, max_size=8), events)
+@settings(max_examples=300)
+def test_follows_who_comes_runs_and_goes(tokens, events):
+    """Whoever runs holds its own blocks, and each node counts who holds it."""
+    chains = [chain_of(t) for t in tokens]
+    running: dict[int, list[object]] = {}
+    cached: set[object] = set()
+
+    def num_cached(chain, most):
+        return next((k for k in range(most) if chain[k] not in cached), most)
+
+    forest = PrefixForest(chains.__getitem__, num_cached, SIZE)
+    for what, i in events:
+        most = (len(tokens[i]) - 1) // SIZE
+        if what == "l" and i not in running:
+            found = forest.look_up([i], [len(tokens[i])])
+            assert found.tolist() == [num_cached(chains[i], most) * SIZE]
+            there = {key for keys in running.values() for key in keys}
+            shares = next((k for k in range(most) if chains[i][k] not in there), most)
+            total = -(-len(tokens[i]) // SIZE)
+            needs = forest.needs([i], [len(tokens[i])], [total])
+            assert needs == [total - shares]
+        elif what == "s" and i not in running:
+            found = num_cached(chains[i], most)
+            there = {key for keys in running.values() for key in keys}
+            forest.start(i, chains[i], found)
+            rest = chains[i][found:]
+            copies = any(key in there for key in rest)
+            running[i] = chains[i][:found] if copies else chains[i]
+            cached |= set(chains[i])
+        elif what == "x":
+            forest.stop(i)
+            running.pop(i, None)
+            if i not in running:
+                assert i >= len(forest.leaf) or forest.leaf[i] == NO_NODE
+        for j, keys in running.items():
+            assert blocks_of(forest, j) == keys
+        for node, chain in forest._chain.items():
+            last = chain[int(forest.depth[node]) - 1]
+            assert forest.held[node] == sum(last in keys for keys in running.values())
+    for i in range(8):
+        forest.stop(i)
+    assert not forest._chain
+    assert not forest._by_first
+
+
+def test_many_requests_make_room():
+    """A hundred prompts with a common start, of different lengths."""
+    chains = [chain_of([0] * (2 * i + 2) + [i + 1] * 4) for i in range(100)]
+    forest = PrefixForest(chains.__getitem__, lambda chain, most: 0, SIZE)
+    for i in range(100):
+        forest.start(i, chains[i], i)
+    for i in range(100):
+        assert blocks_of(forest, i) == chains[i]
+    first = int(forest.leaf[99])
+    while forest.parent[first] != NO_NODE:
+        first = int(forest.parent[first])
+    assert forest.held[first] == 100
+
+
+def test_those_that_start_together_share_what_the_first_of_them_brings():
+    """Five blocks in common and one of their own each: six, then one each."""
+    chains = [chain_of([0] * 10 + [i + 1] * 2) for i in range(3)]
+    forest = PrefixForest(chains.__getitem__, lambda chain, most: 0, SIZE)
+    assert forest.needs([0, 1, 2], [13, 13, 13], [7, 7, 7]) == [7, 2, 2]
