@@ -92,6 +92,11 @@ class Table(Mapping[str, T]):
             raise ValueError(f"unknown {self.kind} {name!r}; choose one of: {known}.")
         return self[name]
 
+    def loaded(self) -> dict[str, T]:
+        """Entries of the table's packages, without importing those of others."""
+        self._load_packages()
+        return dict(self._entries)
+
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
             self._load_packages()

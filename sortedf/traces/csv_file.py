@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sortedf.errors import TraceError
 from sortedf.traces.columns import numbers_in_text
-from sortedf.traces.formats import match_columns
+from sortedf.traces.format import match_columns
 from sortedf.traces.opening import text_lines
 from sortedf.traces.source import Chunk, Source, in_chunks
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterable, Iterator
 
-    from sortedf.traces.formats import Match
+    from sortedf.traces.format import Match
 
     File = io.BufferedReader[Any]
     NumberedRow = tuple[int, list[str]]

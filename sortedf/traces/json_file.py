@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from sortedf.bounded_file import TooLargeFileError, refuse_too_many_values
 from sortedf.errors import TraceError
 from sortedf.shown import shown_json
-from sortedf.traces.chat import CHAT_COLUMNS, counts_of
 from sortedf.traces.columns import numbers_in_objects
-from sortedf.traces.formats import CHAT_FORMATS, Format, match_columns
+from sortedf.traces.format import TextFormat, match_object
 from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sortedf.traces.token_counts import Count
+    from sortedf.traces.format import Count, Match
 
     Record = dict[str, Any]
     NumberedRecord = tuple[int, Record]
@@ -54,17 +53,20 @@ def json_source(
     if first is None:
         raise TraceError(f"{path} has no requests; a trace has an object for each.")
     records = itertools.chain([first], records)
-    record = first[1]
-    for name, key in CHAT_FORMATS.items():
-        if key in record:
-            return _chat_source(records, name, unit, path, count)
-    return _table_source(records, list(record), unit, path)
+    keys = list(first[1])
+    found = match_object(keys, f"{path}: the first object")
+    if isinstance(found, TextFormat):
+        return _text_source(records, found, unit, path, count)
+    return _table_source(records, found, keys, unit, path)
 
 
 def _table_source(
-    records: Iterator[NumberedRecord], keys: list[str], unit: str, path: str
+    records: Iterator[NumberedRecord],
+    match: Match,
+    keys: list[str],
+    unit: str,
+    path: str,
 ) -> Source:
-    match = match_columns(keys, f"{path}: the first object")
     prefill, decode = keys[match.prefill], keys[match.decode]
     arrival = None if match.arrival is None else keys[match.arrival]
 
@@ -90,29 +92,38 @@ def _table_source(
     )
 
 
-def _chat_source(
+def _text_source(
     records: Iterator[NumberedRecord],
-    name: str,
+    format: TextFormat,
     unit: str,
     path: str,
     count: Count | None,
 ) -> Source:
-    columns = CHAT_COLUMNS[name]
+    def counts(number: int, record: Record) -> tuple[object, object]:
+        where = f"{path}: {unit} {number}"
+
+        def counted(text: str) -> int:
+            if count is None:
+                raise TraceError(
+                    f"{where}: {format.name} holds texts, so a tokenizer is needed to "
+                    "count their tokens: give a tokenizer.json or its folder."
+                )
+            return count(text)
+
+        return format.count(record, where, counted)
 
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
-            pairs = [
-                counts_of(record, name, f"{path}: {unit} {number}", count)
-                for number, record in chunk
-            ]
+            pairs = [counts(number, record) for number, record in chunk]
             prefill, decode = zip(*pairs, strict=True)
             yield Chunk([number for number, _ in chunk], prefill, decode, None)
 
     return Source(
         path,
-        Format(name, *columns, arrival=""),
+        format,
         unit,
-        *columns,
+        format.prefill,
+        format.decode,
         arrival="",
         parse=numbers_in_objects,
         chunks=chunks(),

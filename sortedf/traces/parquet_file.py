@@ -11,7 +11,7 @@ from sortedf.bounded_file import FREE_BYTES, MOST_TIMES, most_unpacked
 from sortedf.errors import MissingExtraError, TraceError
 from sortedf.shown import shown
 from sortedf.traces.columns import numbers_in_objects
-from sortedf.traces.formats import match_columns
+from sortedf.traces.format import match_columns
 from sortedf.traces.source import CHUNK_ROWS, Chunk, Source
 
 if TYPE_CHECKING:

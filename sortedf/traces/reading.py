@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from sortedf.engine_model import EngineModel
     from sortedf.instance import Instance
     from sortedf.traces.columns import Column
+    from sortedf.traces.format import Count
     from sortedf.traces.source import Source
-    from sortedf.traces.token_counts import Count
 
     Tokenizer = Callable[[str], int] | str | os.PathLike[str]
 
@@ -98,8 +98,8 @@ def read_trace(
 ) -> Trace:
     """Read a trace from CSV, JSON, JSONL or Parquet, plain or gzip.
 
-    The name of the file does not matter. The formats are listed in
-    `sortedf.traces.formats`.
+    The name of the file does not matter. `sortedf formats` lists the formats, and
+    `sortedf.traces.format` has their table.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sortedf.traces.columns import Column, Parse
-    from sortedf.traces.formats import Format
+    from sortedf.traces.format import Format
 
     Rows = Sequence[int] | NDArray[np.int64]
 

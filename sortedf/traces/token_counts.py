@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from sortedf.errors import MissingExtraError, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Count = Callable[[str], int]
+    from sortedf.traces.format import Count
 
 
 def token_counter(tokenizer: Count | str | os.PathLike[str]) -> Count:

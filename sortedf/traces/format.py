@@ -1,0 +1,182 @@
+"""Table of the recognised trace formats, and recognition by column names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sortedf.errors import TraceError
+from sortedf.registry import Table
+from sortedf.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Count: TypeAlias = Callable[[str], int]
+"""Number of tokens of a text."""
+
+CountTexts: TypeAlias = Callable[[dict[str, Any], str, Count], tuple[object, object]]
+"""Prompt and answer length of a JSON object, not yet checked.
+
+Arguments: the object, its place in the file (for messages), the token counter.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Columns (of CSV and Parquet) or keys (of JSON) of a format.
+
+    Attributes
+    ----------
+    name, about : str
+        Name, and a description in a few words.
+    prefill, decode : str
+        Columns with the lengths in tokens. A file that has both is of this format;
+        names are compared without case, and other columns are ignored.
+    arrival : str
+        Column with the arrival times; without it every request arrives at 0.
+    second : float
+        Units of `arrival` per second.
+    clock : bool
+        Whether `arrival` may hold dates with times of day instead of numbers.
+    zero_note : str
+        Meaning of a length of 0 in the format, for the error message.
+    """
+
+    name: str
+    about: str
+    prefill: str
+    decode: str
+    arrival: str = ""
+    second: float = 1.0
+    clock: bool = False
+    zero_note: str = ""
+
+    @property
+    def columns(self) -> str:
+        """Columns or keys that identify it, for messages."""
+        optional = f"[, {self.arrival}]" if self.arrival else ""
+        return f"{self.prefill}, {self.decode}{optional}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFormat(Format):
+    """A format of JSON objects that hold texts, whose tokens are counted.
+
+    `prefill` and `decode` are the names of the two counts in messages.
+
+    Attributes
+    ----------
+    key : str
+        Key that identifies objects of the format.
+    count : CountTexts
+        Raises a TraceError if the object is not of the format.
+    """
+
+    key: str
+    count: CountTexts
+
+    @property
+    def columns(self) -> str:
+        """Columns or keys that identify it, for messages."""
+        return self.key
+
+
+FORMATS: Table[Format] = Table("trace format", "sortedf.traces.formats")
+"""Every format that is recognised."""
+
+OWN = "sortedf"
+"""The format of `write_trace`; it is used if several fit."""
+
+
+def register_format(format: Format) -> Format:
+    """Enter a format into the table."""
+    return FORMATS.register(format.name)(format)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A format, and the positions of its columns among those of a file."""
+
+    format: Format
+    prefill: int
+    decode: int
+    arrival: int | None
+
+
+def match_columns(names: Sequence[str], where: str) -> Match:
+    """Find the format of a table by the names of its columns.
+
+    If several formats fit, `OWN` is used, or else the first in `FORMATS`.
+
+    Raises
+    ------
+    TraceError
+        If no format fits, or one of its columns occurs twice; the message begins with
+        `where`, the file and the place of the names.
+    """
+    for formats in _stages():
+        found = _match_columns(names, where, formats)
+        if found is not None:
+            return found
+    raise _unknown(names, where)
+
+
+def match_object(keys: Sequence[str], where: str) -> Match | TextFormat:
+    """Find the format of JSON objects by the keys of the first; see `match_columns`."""
+    for formats in _stages():
+        for known in formats:
+            if isinstance(known, TextFormat) and known.key in keys:
+                return known
+        found = _match_columns(keys, where, formats)
+        if found is not None:
+            return found
+    raise _unknown(keys, where)
+
+
+def _stages() -> Iterator[list[Format]]:
+    """Yield the built-in formats, then all: plug-ins are imported only if needed."""
+    for formats in (FORMATS.loaded(), FORMATS):
+        yield _own_first(formats.values())
+
+
+def _own_first(formats: Iterable[Format]) -> list[Format]:
+    return sorted(formats, key=lambda known: known.name != OWN)
+
+
+def _match_columns(
+    names: Sequence[str], where: str, formats: list[Format]
+) -> Match | None:
+    plain = [name.strip().casefold() for name in names]
+    for known in formats:
+        wanted = [n for n in (known.prefill, known.decode, known.arrival) if n]
+        keys = [name.casefold() for name in wanted]
+        if isinstance(known, TextFormat) or not set(keys[:2]) <= set(plain):
+            continue
+        for name, key in zip(wanted, keys, strict=True):
+            if plain.count(key) > 1:
+                raise TraceError(f"{where} has {name} more than once.")
+        arrival = next((plain.index(key) for key in keys[2:] if key in plain), None)
+        return Match(known, plain.index(keys[0]), plain.index(keys[1]), arrival)
+    return None
+
+
+def _unknown(names: Sequence[str], where: str) -> TraceError:
+    found = ", ".join(shown(name) for name in names[:12])
+    more = ", ..." if len(names) > 12 else ""
+    return TraceError(
+        f"{where} has {found or 'nothing'}{more}, which is no known format; known are "
+        f"{describe_formats()}."
+    )
+
+
+def describe_formats() -> str:
+    """List every format with its columns, in one line."""
+    known = _own_first(FORMATS.values())
+    tables = [f for f in known if not isinstance(f, TextFormat)]
+    texts = [f for f in known if isinstance(f, TextFormat)]
+    return "; ".join(
+        [f"{f.name} ({f.columns})" for f in tables]
+        + [f"in JSON {f.name} ({f.columns})" for f in texts]
+    )

@@ -1,0 +1,1 @@
+"""The formats, one file each; `sortedf.traces.format.FORMATS` finds every file here."""
