@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Table(Mapping[str, T]):
-    """Entries of one kind by name.
+    """Entries of one kind by name, in alphabetical order.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Table(Mapping[str, T]):
     def loaded(self) -> dict[str, T]:
         """Entries of the table's packages, without importing those of others."""
         self._load_packages()
-        return dict(self._entries)
+        return dict(sorted(self._entries.items()))
 
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
@@ -107,7 +107,7 @@ class Table(Mapping[str, T]):
     def __iter__(self) -> Iterator[str]:
         self._load_packages()
         load_plugins()
-        return iter(self._entries)
+        return iter(sorted(self._entries))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

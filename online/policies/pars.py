@@ -9,7 +9,9 @@ from online.policy import register_policy
 from online.starvation import BoundedWait
 
 
-@register_policy("pars", about="least learned score first", knows="a rank")
+@register_policy(
+    "pars", about="least learned score first (arXiv 2510.03243)", knows="a rank"
+)
 def pars(
     starvation_s: float = 120.0, admission: Admission = "engine", backfill: int = 0
 ) -> BoundedWait:

@@ -44,7 +44,9 @@ class MostProgressFirst:
 
 
 @register_policy(
-    "sorted-f-amin", about="Sorted-F by lower estimates", knows="a lower bound"
+    "sorted-f-amin",
+    about="Sorted-F by lower estimates (arXiv 2508.14544)",
+    knows="a lower bound",
 )
 def sorted_f_amin(
     groups: str = "quantile-greedy",

@@ -71,7 +71,9 @@ class Boosted:
 
 
 @register_policy(
-    "uniboost", about="boost by attained service, guarded", knows="nothing"
+    "uniboost",
+    about="boost by attained service, guarded (arXiv 2606.18431)",
+    knows="nothing",
 )
 def uniboost(
     gamma: float | None = None,

@@ -11,7 +11,7 @@ from online.ranking.rows import Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sortedf.traces.token_counts import Count
+    from sortedf.traces.format import Count
 
 HUMAN = ("human", "user")
 MODEL = ("gpt", "chatgpt", "assistant")

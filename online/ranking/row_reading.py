@@ -21,7 +21,7 @@ from sortedf.traces.token_counts import token_counter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sortedf.traces.token_counts import Count
+    from sortedf.traces.format import Count
 
     Path = str | os.PathLike[str]
 

@@ -61,7 +61,7 @@ class Selection:
 )
 @register_selector(
     "sorted-f",
-    about="groups of least F = sum of o / size^2 first, as exact",
+    about="groups of least F = sum of o / size^2 first (arXiv 2508.06133), as exact",
     guarantee=GUARANTEE,
     cost="as exact",
 )

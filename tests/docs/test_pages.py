@@ -13,6 +13,7 @@ from online.policy import POLICIES
 from proofs_checks import draw, search
 from sortedf.bounds import BOUNDS
 from sortedf.cli.main import exit_code
+from sortedf.guide import tables
 from sortedf.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
@@ -84,39 +85,15 @@ def test_pictures_of_the_claims_are_drawn(tmp_path, capsys):
     assert len(drawn) == 3
 
 
-def table_under(page: str, heading: str) -> set[str]:
-    """Names in the first column of the first table under a heading of a page."""
-    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    table = section[section.index("\n| ") :].lstrip("\n").partition("\n\n")[0]
-    return {
-        name
-        for line in table.splitlines()
-        for name in re.findall(r"`([^`]*)`", line.split(" | ")[0])
-    }
-
-
-@pytest.mark.parametrize(
-    ("heading", "names"),
-    [
-        ("Methods", set(METHODS)),
-        ("Bounds", {*BOUNDS, "auto"}),
-        (
-            "While requests arrive",
-            {name for name, kind in POLICIES.items() if not kind.needs_plan},
-        ),
-    ],
-)
-def test_readme_tables_are_complete(heading, names):
-    """Each lists what can be chosen, and nothing else."""
+def test_readme_tables_are_those_of_the_code():
+    """Each method, bound, policy and format in the words of its entry."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert table_under(page, heading) == names
+    assert page == tables.updated(page), f"update it: {tables.UPDATE}"
 
 
-def test_readme_describes_bounds_as_the_table_does():
-    """What each is and costs, word for word."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, bound in BOUNDS.items():
-        assert f"| `{name}` | {bound.about} | {bound.cost} |" in page
+def test_a_page_without_a_table_is_refused():
+    with pytest.raises(ValueError, match="the page has 0 places for the table"):
+        tables.updated("# A page")
 
 
 def test_every_page_of_results_has_its_place():
