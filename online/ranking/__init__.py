@@ -1,8 +1,8 @@
-"""Ranking prompts by how long their answers will be (PARS, arXiv 2510.03243).
+"""Ranking of prompts by expected answer length (PARS, arXiv 2510.03243).
 
-An encoder of BERT's kind with one linear layer is trained on prompts and the lengths of
-their answers; its score says which of two prompts has the longer answer. Needs the
-extra `rank`; nothing heavy is loaded before it is used.
+A BERT-like encoder with one linear layer is trained on prompts and the lengths of their
+answers; a higher score predicts a longer answer. Needs the extra `rank`, whose packages
+are loaded only when they are used.
 """
 
 from online.ranking.ranker import Ranker, load_ranker

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Tensor = Any
 
 BATCH_TOKENS = 8192
-"""Most tokens of a batch that is only scored, filling included."""
+"""Tokens of a scoring batch at most, including padding."""
 
 BATCH_PROMPTS = 64
 
 
 def by_length(ids: Sequence[Sequence[int]]) -> Iterator[NDArray[np.int64]]:
-    """Cut prompts into batches for scoring, shortest first; yield their positions."""
+    """Yield batches of prompts for scoring as positions, shortest first."""
     length = np.array([len(row) for row in ids], dtype=np.int64)
     order = np.argsort(length, kind="stable")
     begin = 0
@@ -39,7 +39,7 @@ def by_length(ids: Sequence[Sequence[int]]) -> Iterator[NDArray[np.int64]]:
 
 
 def padded(ids: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Tensor, Any]:
-    """Tensors of ids and of a mask that tells ids from filling."""
+    """Tensors of padded ids and of the attention mask."""
     longest = max(map(len, ids))
     rows = [[*row, *[pad] * (longest - len(row))] for row in ids]
     marks = [[1] * len(row) + [0] * (longest - len(row)) for row in ids]
@@ -50,7 +50,7 @@ def padded(ids: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Tensor,
 def score_all(
     network: Any, ids: Sequence[Sequence[int]], pad: int, device: Any
 ) -> NDArray[np.float64]:
-    """Score prompts in batches; scores come in the prompts' order."""
+    """Score prompts in batches; scores are in the order of the prompts."""
     scores = np.empty(len(ids))
     network.module.eval()
     with torch().inference_mode():

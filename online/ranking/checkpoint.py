@@ -1,4 +1,4 @@
-"""Checkpoints: a training that was killed goes on, and ends as if nothing happened."""
+"""Checkpoints, from which an interrupted training resumes with the same result."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def fingerprint(prompts: Prompts, settings: TrainingSettings) -> str:
-    """Tell trainings apart: by all prompts, lengths and settings."""
+    """Hash that identifies a training: all prompts, lengths and settings."""
     content = [asdict(settings), prompts.text, prompts.length.tolist()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint, atomically."""
     # An open file, as torch refuses names that begin with a dot and have no suffix.
     with atomic_path(path) as unfinished, unfinished.open("wb") as file:
         torch().save(content, file)
 
 
 def read_checkpoint(path: Path, wanted: str, device: Any) -> dict[str, Any] | None:
-    """Read a checkpoint of the training `wanted`; None if there is none.
+    """Read the checkpoint of a training with fingerprint `wanted`; None without one.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def read_checkpoint(path: Path, wanted: str, device: Any) -> dict[str, Any] | No
     try:
         content = torch().load(path, map_location=device, weights_only=True)
         found = content["fingerprint"]
-    except Exception as error:  # the library raises all kinds
+    except Exception as error:  # torch raises many classes
         reason = " ".join(str(error).split())[:120]
         raise RankingError(f"{path} is no checkpoint: {reason}") from None
     if found != wanted:

@@ -1,4 +1,4 @@
-"""What a pre-trained encoder makes of a prompt, before any training."""
+"""Embeddings of prompts by a pre-trained encoder, without training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Embedding:
     """Mean of an encoder's last hidden states, as a vector of length 1.
 
-    Prompts that were seen are remembered.
+    Results are cached by prompt.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Embedding:
     tokens : PromptTokens
     device : torch.device
     states : FrozenStates, optional
-        Hidden states of the same encoder's lower layers, to start from.
+        Cached hidden states of the same encoder's lower layers.
     """
 
     def __init__(

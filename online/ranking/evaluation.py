@@ -1,4 +1,4 @@
-"""How well a ranker does on prompts that it never saw."""
+"""Evaluation of a ranker on prompts not used in training."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ MOST_FOR_PAIRS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How well scores rank prompts, and how well their lengths fit.
+    """Quality of a ranker's order and of its calibrated lengths.
 
     Attributes
     ----------
     n : int
-        Prompts.
+        Number of prompts.
     tau_b : float
     tau_b_low, tau_b_high : float
-        Where 90 % of the values lie when the prompts are drawn again and again.
+        90 % bootstrap interval of `tau_b`.
     pairs_right : float or None
         Share of the informative pairs (relative difference 0.2) in the right order;
-        None without such pairs, or with too many prompts to look at all.
+        None without such pairs, or with more than `MOST_FOR_PAIRS` prompts.
     prompt_length_tau_b : float
-        Of the prompt's length as a score.
+        tau_b of the prompt's length as a score.
     median_ratio : float
         Median of the true length over the calibrated median.
     below_p90 : float
@@ -62,12 +62,12 @@ class Evaluation:
     below_p90: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures by name."""
+        """Return the values by name."""
         return asdict(self)
 
 
 def evaluate(ranker: Ranker, prompts: Prompts, seed: int = 0) -> Evaluation:
-    """Score prompts and compare with the true lengths of their answers."""
+    """Score prompts and compare with the true answer lengths."""
     check_rankable(prompts)
     scores, length = ranker.score(prompts.text), prompts.length
     low, high = _interval(scores, length, seed)
@@ -85,25 +85,25 @@ def evaluate(ranker: Ranker, prompts: Prompts, seed: int = 0) -> Evaluation:
 
 
 def unseen(prompts: Prompts, seen: Container[str]) -> Prompts:
-    """Leave out prompts whose digests were seen in training or validation.
+    """Leave out prompts whose digests are among those of training or validation.
 
     Raises
     ------
     RankingError
-        If nothing is left to judge by.
+        If fewer than two prompts are left.
     """
     kept = [i for i, text in enumerate(prompts.text) if digest(text) not in seen]
     if len(kept) < 2:
         raise RankingError(
             f"{prompts.name}: {len(prompts) - len(kept):,} of {len(prompts):,} prompts "
-            "were seen in training or validation, so too few are left to judge by; "
+            "were used in training or validation, so too few are left to evaluate; "
             "give other prompts."
         )
     return prompts.take(kept)
 
 
 def rival_tau_b(training: Training) -> dict[str, float]:
-    """Train every rival on the same prompts; give tau_b on the same test part."""
+    """Train every rival on the same prompts; return tau_b on the same test part."""
     settings, tokens = training.card["settings"], training.tokens
     network = network_of(settings["encoder"], settings["layers"])
     device = next(training.network.module.parameters()).device
@@ -121,7 +121,7 @@ def rival_tau_b(training: Training) -> dict[str, float]:
 
 
 def pairs_right(scores: Floats, length: Floats, delta: float = 0.2) -> float | None:
-    """Share of the informative pairs whose longer one has the higher score."""
+    """Share of the informative pairs whose longer answer has the higher score."""
     if len(length) > MOST_FOR_PAIRS or num_informative(length, delta) == 0:
         return None
     longer, shorter = informative_pairs(length, delta)

@@ -20,16 +20,16 @@ TELLING = (
     "short", "brief", "sentence", "word", "only", "answer", "plan", "prove", "find",
     "compute", "email", "letter", "recipe", "idea", "difference", "best", "create",
 )  # fmt: skip
-"""Words whose presence says something about the answer."""
+"""Words whose presence correlates with the answer length."""
 
 WORD = re.compile(r"[^\W\d_]+")
 NUMBER = re.compile(r"\d+")
 MOST_LETTERS = 20_000
-"""A longer prompt is read at both ends only."""
+"""Characters above which only both ends of a prompt are used."""
 
 
 def features(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return a row of features for each prompt: counts, shares, and telling words."""
+    """Return a row of features for each prompt: counts, shares, and keywords."""
     return np.array([_features(text) for text in texts])
 
 

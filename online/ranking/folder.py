@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 CARD = "ranker.json"
-"""Data card: by it a folder is known as a ranker's."""
+"""Data card, which identifies the folder of a ranker."""
 
 WEIGHTS = "model.safetensors"
 SEEN = "seen_prompts.txt"
-"""Digests of the prompts that must not be used to judge this ranker."""
+"""Digests of the prompts that must not be used to evaluate this ranker."""
 
 FORMAT = 1
 
@@ -39,7 +39,7 @@ def write_folder(
     card: dict[str, Any],
     seen: Iterable[str] = (),
 ) -> None:
-    """Write a ranker's folder, whole or not at all.
+    """Write a ranker's folder, atomically.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def write_folder(
     network : Network
     tokenizer : transformers tokenizer
     card : dict
-        What it was trained on, and how.
+        Training data and settings.
     seen : iterable of str
-        The prompts that training or validation saw; only digests of them are written.
+        Prompts of training and validation; only their digests are written.
 
     Raises
     ------
     OutputError
-        If it cannot be written, or something that is no ranker is there already.
+        If it cannot be written, or a folder that is no ranker's exists already.
     """
     with _new_folder(Path(folder)) as unfinished:
         weights = {
@@ -70,19 +70,19 @@ def write_folder(
         content = {"format": FORMAT, **card, "tokenizer": tokenizer_digest(tokenizer)}
         text = json.dumps(content, indent=1)
         (unfinished / CARD).write_text(f"{text}\n", encoding="utf-8")
-        # The library lets nobody else read its file; the umask decides here.
+        # The library restricts reading to the owner; here the umask decides.
         shutil.copymode(unfinished / CARD, unfinished / WEIGHTS)
 
 
 def read_folder(
     folder: str | os.PathLike[str],
 ) -> tuple[Network, Any, dict[str, Any], LengthCalibration]:
-    """Read what `write_folder` wrote.
+    """Read a folder written by `write_folder`.
 
     Raises
     ------
     RankingError
-        If the folder is no ranker's, or its parts do not belong together.
+        If the folder is no ranker's, or its parts do not match.
     """
     card = read_card(folder)
     path = os.fspath(folder)
@@ -91,7 +91,7 @@ def read_folder(
     if tokenizer_digest(tokenizer) != card["tokenizer"]:
         raise RankingError(
             f"{path}: the tokenizer is not the one that this ranker was trained with; "
-            "put back the files that training wrote."
+            "restore the files that training wrote."
         )
     try:
         calibration = LengthCalibration.from_dict(card["calibration"])
@@ -114,8 +114,8 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if not (path / CARD).is_file():
         what = "holds no ranker" if path.is_dir() else "is no folder"
         raise RankingError(
-            f"{path} {what}: the folder that `sortedf rank train` wrote is needed, "
-            f"with {CARD} in it."
+            f"{path} {what}: a folder written by `sortedf rank train` is needed, with "
+            f"{CARD} in it."
         )
     card = read_json(path / CARD, RankingError)
     if not isinstance(card, dict) or card.get("format") != FORMAT:
@@ -127,7 +127,7 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def seen_prompts(folder: str | os.PathLike[str]) -> frozenset[str]:
-    """Digests of the prompts that training or validation saw."""
+    """Digests of the prompts of training and validation."""
     path = Path(folder) / SEEN
     return (
         frozenset(path.read_text(encoding="ascii").split())
@@ -137,14 +137,14 @@ def seen_prompts(folder: str | os.PathLike[str]) -> frozenset[str]:
 
 
 def tokenizer_digest(tokenizer: Any) -> str:
-    """Tell tokenizers apart: a hash of the vocabulary, its ids and the special ids."""
+    """Hash that identifies a tokenizer: vocabulary, its ids and the special ids."""
     vocabulary = sorted(tokenizer.get_vocab().items())
     special = [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
     return hashlib.sha256(json.dumps([vocabulary, special]).encode()).hexdigest()
 
 
 def refuse_folder(folder: Path) -> None:
-    """Raise OutputError now where `write_folder` would after long work."""
+    """Raise OutputError before a long computation if `write_folder` would fail."""
     if folder.is_file():
         raise OutputError(f"{folder} cannot be written: it is a file.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CARD).is_file():
@@ -153,12 +153,12 @@ def refuse_folder(folder: Path) -> None:
         )
     if not os.access(_nearest(folder), os.W_OK):
         raise OutputError(
-            f"{folder} cannot be written: {_nearest(folder)} is not ours."
+            f"{folder} cannot be written: {_nearest(folder)} is not writable."
         )
 
 
 def _nearest(folder: Path) -> Path:
-    """Find the closest folder above that exists."""
+    """Find the closest existing parent folder."""
     above = folder.absolute().parent
     while not above.exists():
         above = above.parent
@@ -167,7 +167,7 @@ def _nearest(folder: Path) -> Path:
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """Give a folder beside `target` that becomes it on success."""
+    """Yield a temporary folder beside `target`, renamed to it on success."""
     refuse_folder(target)
     unfinished = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:

@@ -1,4 +1,4 @@
-"""Prompts on their way into a network that is trained: token ids or hidden states."""
+"""Inputs of a network in training: token ids or cached hidden states."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MOST_STATE_BYTES = 8 * 2**30
 
 
 class FrozenStates:
-    """What the frozen lower layers of one encoder give, kept for all prompts.
+    """Cached outputs of the frozen lower layers of one encoder, for all prompts.
 
-    Trainings of the same encoder with as many frozen layers may share one.
+    Trainings of the same encoder with the same number of frozen layers may share one.
 
     Parameters
     ----------
     layers : int
-        How many layers are frozen.
+        Number of frozen layers.
     """
 
     def __init__(self, layers: int) -> None:
@@ -42,7 +42,7 @@ class FrozenStates:
     def add(
         self, network: Network, ids: Sequence[Sequence[int]], pad: int, device: Any
     ) -> None:
-        """Work out what is not known yet.
+        """Compute the states of prompts that are not cached yet.
 
         Raises
         ------
@@ -69,11 +69,11 @@ class FrozenStates:
                 )
 
     def batch(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Hidden states of some prompts, prompt after prompt, and their mask."""
+        """Hidden states of some prompts, concatenated, and their mask."""
         hidden = torch().cat([self._known[tuple(row)] for row in ids])
         length = torch().tensor([len(row) for row in ids], device=hidden.device)
-        place = torch().arange(int(length.max()), device=hidden.device)
-        return hidden, place < length[:, None]
+        position = torch().arange(int(length.max()), device=hidden.device)
+        return hidden, position < length[:, None]
 
 
 class Inputs:
@@ -86,7 +86,7 @@ class Inputs:
     texts : sequence of str
     device : torch.device
     states : FrozenStates, optional
-        Where the lower layers are frozen.
+        Cached states if the lower layers are frozen.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Inputs:
         return self._network.score_hidden(hidden, mask, self._states.layers)
 
     def all_scores(self, at: Ints) -> NDArray[np.float64]:
-        """Score many prompts in batches, without learning from them."""
+        """Score many prompts in batches, without gradients."""
         found = np.empty(len(at))
         self._network.module.eval()
         with torch().no_grad():

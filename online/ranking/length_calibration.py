@@ -1,4 +1,4 @@
-"""From scores to lengths: quantiles of the answer length that grow with the score."""
+"""Calibration of scores: quantiles of the answer length as functions of the score."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-"""Those that are kept; others lie between."""
+"""Stored quantiles; others are interpolated."""
 
 LEAST_PER_BIN, MOST_BINS = 5, 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthCalibration:
-    """Lengths that go with scores.
+    """Quantiles of the answer length by score.
 
     Attributes
     ----------
     score : float64 array, shape (k,)
         Ascending.
     log_length : float64 array, shape (len(QUANTILES), k)
-        Natural logarithm of each quantile of the length at each score; does not fall
-        along either axis.
+        Natural logarithm of each quantile of the length at each score; non-decreasing
+        along both axes.
     """
 
     score: Floats
@@ -40,7 +40,7 @@ class LengthCalibration:
     def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
         """Quantile of the answer length for each score, at least 1 token.
 
-        Beyond the scores and quantiles that were seen the nearest one counts.
+        Outside the stored scores and quantiles the nearest one is used.
         """
         if not 0 < quantile < 1:
             raise ValueError(f"quantile = {quantile} but must be between 0 and 1.")
@@ -51,7 +51,7 @@ class LengthCalibration:
         return np.asarray(np.maximum(found, 1.0), dtype=np.float64)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a data card keeps."""
+        """Return the entries for a data card."""
         return {
             "quantiles": list(QUANTILES),
             "score": self.score.tolist(),
@@ -60,7 +60,7 @@ class LengthCalibration:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LengthCalibration:
-        """Read what `as_dict` gave."""
+        """Create it from the result of `as_dict`."""
         if tuple(content["quantiles"]) != QUANTILES:
             raise RankingError(
                 f"calibration has the quantiles {content['quantiles']} but must have "
@@ -70,10 +70,11 @@ class LengthCalibration:
 
 
 def calibrate(scores: ArrayLike, lengths: ArrayLike) -> LengthCalibration:
-    """Fit lengths to scores of prompts that were not trained on.
+    """Fit lengths to the scores of prompts not used in training.
 
-    The prompts, sorted by score, are cut into bins of about equal size; the quantiles
-    of each bin's lengths are made monotone by isotonic regression on the logarithm.
+    The prompts, sorted by score, are divided into bins of about equal size; the
+    quantiles of their lengths are made monotone by isotonic regression on the
+    logarithm.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""The one door to torch, transformers, safetensors and scikit-learn.
+"""Imports of torch, transformers, safetensors and scikit-learn.
 
-They are heavy and optional, so nothing here is loaded before it is used.
+They are large and optional, so they are loaded only when they are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load(module: str) -> Any:
-    """Import a module of the extra `rank`, or say that it is missing.
+    """Import a module of the extra `rank`.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def load(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
-            raise  # it is there, but something that it needs is not
+            raise  # it is installed, but one of its dependencies is not
         package = module.partition(".")[0].replace("sklearn", "scikit-learn")
         raise MissingExtraError(
             f"ranking prompts needs {package}: pip install 'sortedf[rank]'."
@@ -41,7 +41,7 @@ def torch() -> Any:
 
 @contextmanager
 def quiet_transformers() -> Iterator[Any]:
-    """Give the module transformers, without its bars and hints."""
+    """Yield the module transformers, without progress bars and hints."""
     transformers = load("transformers")
     logging = load("transformers.utils.logging")
     verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -56,5 +56,5 @@ def quiet_transformers() -> Iterator[Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a ranker's weights come from."""
+    """Versions of the libraries that train a ranker."""
     return {name: str(load(name).__version__) for name in ("torch", "transformers")}

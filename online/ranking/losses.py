@@ -1,4 +1,4 @@
-"""What training makes small: pairwise, pointwise, listwise; all else is equal."""
+"""Training losses: pairwise, pointwise, listwise."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     Loss = Callable[[Tensor, NDArray[np.float64], "Target"], Tensor | None]
 
 LOSSES: Table[Loss] = Table("loss")
-"""Losses by name; each takes a batch's scores and true lengths, and gives None where
-the batch has nothing to learn from."""
+"""Losses by name; each takes a batch's scores and true lengths, and returns None for a
+batch without information."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the losses have to know beside a batch.
+    """Parameters of the losses.
 
     Attributes
     ----------
     delta : float
         Least relative difference of a pair.
     margin : float
-        By how much the longer one's score should be above the other's.
+        Required difference of the scores of a pair.
     mean, spread : float
-        Of the log lengths of all training prompts.
+        Mean and standard deviation of the log lengths of all training prompts.
     """
 
     delta: float
@@ -60,17 +60,17 @@ def pairwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any
 
 @LOSSES.register("pointwise")
 def pointwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
-    """Mean squared error of the log length, in its standard units."""
+    """Mean squared error of the standardised log length."""
     wanted = (np.log(length) - target.mean) / target.spread
     return torch().nn.functional.mse_loss(scores, _like(scores, wanted))
 
 
 @LOSSES.register("listwise")
 def listwise(scores: Tensor, length: NDArray[np.float64], target: Target) -> Any:
-    """ListMLE: minus the log likelihood of the true order, longest first, per prompt.
+    """ListMLE: negative log likelihood of the true order, longest first, per prompt.
 
-    The probability of an order is that of drawing the prompts one by one, each with a
-    chance in proportion to the exponential of its score among those that are left.
+    The probability of an order is that of drawing the prompts one by one, each with
+    probability proportional to the exponential of its score among the remaining ones.
     """
     ordered = scores[np.argsort(-length, kind="stable")]
     left = torch().logcumsumexp(ordered.flip(0), 0).flip(0)

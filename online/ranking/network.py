@@ -1,4 +1,4 @@
-"""The network: an encoder, the vector of its first token, one linear layer."""
+"""The network: an encoder and one linear layer on the vector of the first token."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Network:
     Attributes
     ----------
     module : torch.nn.ModuleDict
-        `encoder` and `head`: all that is trained and saved.
+        `encoder` and `head`, with all trained and saved parameters.
     """
 
     module: Any
 
     @property
     def encoder(self) -> Any:
-        """The pre-trained part."""
+        """The pre-trained encoder."""
         return self.module["encoder"]
 
     @property
@@ -55,7 +55,7 @@ class Network:
         ----------
         ids : int64 tensor, shape (n, length)
         mask : int64 tensor, shape (n, length)
-            1 for tokens, 0 for what fills the shorter rows up.
+            1 for tokens, 0 for padding.
 
         Returns
         -------
@@ -72,8 +72,7 @@ class Network:
         Returns
         -------
         tensor, shape (tokens, width)
-            One row for each token, prompt after prompt; nothing is worked out for what
-            fills the shorter rows up.
+            One row for each token, prompt after prompt, without padding.
         """
         hidden = self.encoder.embeddings(ids)[mask.bool()]
         return self._through(self.encoder.encoder.layer[:layers], hidden, mask)
@@ -81,7 +80,7 @@ class Network:
     def score_hidden(self, hidden: Tensor, mask: Tensor, done: int) -> Tensor:
         """Score from the hidden states after the first `done` layers.
 
-        The last layer works out the first token only, as nothing else is read of it.
+        The last layer is computed for the first token only.
         """
         *inner, last = self.encoder.encoder.layer[done:]
         hidden = self._through(inner, hidden, mask)
@@ -108,22 +107,22 @@ class Network:
     ) -> Tensor:
         """One layer, for all tokens or for each prompt's first one."""
         own = layer.attention.self
-        asking = hidden
+        queried = hidden
         if first_only:
             length = mask.sum(1)
-            asking = hidden[length.cumsum(0) - length]
-        query = own.query(asking)
+            queried = hidden[length.cumsum(0) - length]
+        query = own.query(queried)
         query = query[:, None] if first_only else _filled(query, mask)
-        looked = torch().nn.functional.scaled_dot_product_attention(
+        context = torch().nn.functional.scaled_dot_product_attention(
             self._heads(query),
             self._heads(_filled(own.key(hidden), mask)),
             self._heads(_filled(own.value(hidden), mask)),
             attn_mask=mask[:, None, None, :],
             dropout_p=own.dropout.p if self.module.training else 0.0,
         )
-        looked = looked.transpose(1, 2).flatten(2)
-        looked = looked[:, 0] if first_only else looked[mask]
-        attended = layer.attention.output(looked, asking)
+        context = context.transpose(1, 2).flatten(2)
+        context = context[:, 0] if first_only else context[mask]
+        attended = layer.attention.output(context, queried)
         return layer.output(layer.intermediate(attended), attended)
 
     def _heads(self, states: Tensor) -> Tensor:
@@ -132,14 +131,14 @@ class Network:
 
 
 def network_of(encoder: str, layers: int | None = None) -> Network:
-    """Put a fresh linear layer on a pre-trained encoder.
+    """Create a network from a pre-trained encoder and a new linear layer.
 
     Parameters
     ----------
     encoder : str
         Folder, or name on the hub.
     layers : int, optional
-        How many of the encoder's first layers to use; all by default.
+        Number of the encoder's first layers to use; all by default.
 
     Raises
     ------
@@ -159,14 +158,14 @@ def network_of(encoder: str, layers: int | None = None) -> Network:
 
 
 def network_from(folder: str, weights: str) -> Network:
-    """Make a saved network again, from its configuration and its weights."""
+    """Restore a saved network from its configuration and its weights."""
     with quiet_transformers() as transformers:
         config = _pretrained(transformers.AutoConfig, folder)
         network = _with_head(transformers.AutoModel.from_config(config))
     try:
         saved = load("safetensors.torch").load_file(weights)
         network.module.load_state_dict(saved)
-    except Exception as error:  # the libraries raise all kinds
+    except Exception as error:  # the libraries raise many classes
         raise RankingError(
             f"{weights} does not hold the weights of this network: {error}"
         ) from None
@@ -180,16 +179,16 @@ def tokenizer_of(encoder: str) -> Any:
 
 
 def longest_input(network: Network, tokenizer: Any) -> int:
-    """Most tokens that the encoder takes."""
+    """Largest number of tokens that the encoder accepts."""
     positions = getattr(network.config, "max_position_embeddings", None)
     limits = [tokenizer.model_max_length, *([positions] if positions else [])]
-    # Models of RoBERTa's kind count positions from after the padding id.
+    # RoBERTa-like models count positions from the padding id + 1.
     reserved = 2 if network.config.model_type in LAYERED[1:] else 0
     return int(min(limits)) - reserved
 
 
 def _filled(packed: Tensor, mask: Tensor) -> Tensor:
-    """One row for each prompt again, filled up with zeros; shape (n, length, width)."""
+    """Unpack to one row per prompt, padded with zeros; shape (n, length, width)."""
     rows = packed.new_zeros(*mask.shape, packed.shape[-1])
     rows[mask] = packed
     return rows
@@ -201,7 +200,7 @@ def _mean(filled: Tensor, mask: Tensor) -> Tensor:
 
 def _with_head(encoder: Any) -> Network:
     if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None  # a layer for another task
+        encoder.pooler = None  # not used here
     nn = torch().nn
     head = nn.Linear(encoder.config.hidden_size, 1)
     return Network(nn.ModuleDict({"encoder": encoder, "head": head}))
@@ -214,7 +213,7 @@ def _pretrained(kind: Any, name: str, **options: Any) -> Any:
         raise RankingError(f"{name}: no such folder; an encoder's folder is needed.")
     try:
         return kind.from_pretrained(name, **options)
-    except Exception as error:  # the library raises all kinds
+    except Exception as error:  # the library raises many classes
         reason = " ".join(str(error).split())[:200]
         raise RankingError(
             f"{name} cannot be loaded as an encoder with its tokenizer, from a folder "

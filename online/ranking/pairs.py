@@ -1,4 +1,4 @@
-"""Which pairs of prompts say something: those whose lengths differ enough."""
+"""Informative pairs of prompts: those whose answer lengths differ enough."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def informative_pairs(length: Floats, delta: float) -> tuple[Ints, Ints]:
     Returns
     -------
     longer, shorter : int64 arrays
-        Positions. Equal lengths never make a pair, whatever `delta` is.
+        Positions. Equal lengths are never a pair, for any `delta`.
 
     Examples
     --------
@@ -39,9 +39,9 @@ def informative_pairs(length: Floats, delta: float) -> tuple[Ints, Ints]:
 
 
 def num_informative(length: Floats, delta: float) -> int:
-    """How many pairs `informative_pairs` would give, in `O(n log n)`."""
+    """Count the pairs of `informative_pairs` in `O(n log n)`."""
     ascending = np.sort(length)
-    # Entry by entry the same comparisons as above, each true up to some position.
+    # The same comparisons as above; for each entry they hold up to some position.
     count = 0
     for longest in ascending:
         low, high = 0, len(ascending)
@@ -57,7 +57,7 @@ def num_informative(length: Floats, delta: float) -> int:
 
 
 def check_informative(prompts: Prompts, delta: float) -> int:
-    """Count the informative pairs, or say that there are none.
+    """Count the informative pairs; raise if there are none.
 
     Raises
     ------
@@ -75,13 +75,13 @@ def check_informative(prompts: Prompts, delta: float) -> int:
 
 
 def epoch_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Cut a random order of prompts into batches of at least two.
+    """Divide a random order of prompts into batches of at least two.
 
-    Prompts are paired within their batch, so that a batch of `b` prompts costs `b` runs
-    of the encoder and gives up to `b (b - 1) / 2` pairs; each epoch draws other ones.
+    Prompts are paired within their batch, so a batch of `b` prompts costs `b` runs of
+    the encoder and gives up to `b (b - 1) / 2` pairs; each epoch has different pairs.
     """
     order = rng.permutation(n)
     cuts = list(range(batch_size, n, batch_size))
     if cuts and n - cuts[-1] < 2:
-        cuts.pop()  # the one that is left over joins the batch before
+        cuts.pop()  # a single remaining prompt joins the previous batch
     yield from np.split(order, cuts)

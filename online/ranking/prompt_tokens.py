@@ -1,4 +1,4 @@
-"""From prompts to token ids of a fixed largest number."""
+"""Tokenisation of prompts with a limit on the number of tokens."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TRUNCATIONS = ("head-tail", "head", "tail")
-"""Which tokens of a long prompt are kept."""
+"""Parts of a long prompt that can be kept."""
 
 LETTERS_PER_TOKEN = 32
-"""So many letters per token of room are looked at from each end of a long prompt: one
-of a million letters is not split into tokens to throw almost all of them away."""
+"""Characters per allowed token that are tokenised at each end of a long prompt, so that
+a prompt of a million characters is not tokenised as a whole."""
 
 
 def cut(ids: Sequence[int], room: int, truncation: str) -> list[int]:
-    """Keep `room` of the tokens.
+    """Keep at most `room` tokens.
 
     Parameters
     ----------
     ids : sequence of int
     room : int
     truncation : {"head-tail", "head", "tail"}
-        Which tokens stay; with the first, half of the room is for each end.
+        Part to keep; "head-tail" keeps half of `room` at each end.
 
     Examples
     --------
@@ -41,16 +41,16 @@ def cut(ids: Sequence[int], room: int, truncation: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """Splits prompts into tokens of an encoder, cut to size.
+    """Tokenises prompts for an encoder, truncated to `max_tokens`.
 
     Attributes
     ----------
     tokenizer : transformers tokenizer
-        With the two tokens that BERT puts around a text.
+        With BERT's two special tokens around a text.
     max_tokens : int
-        Largest number of tokens, those two included.
+        Largest number of tokens, including the two special ones.
     truncation : {"head-tail", "head", "tail"}
-        Templated prompts differ near their end, so the end should be kept.
+        Part of a long prompt to keep. Prompts from templates differ near their end.
     """
 
     tokenizer: Any
@@ -75,11 +75,11 @@ class PromptTokens:
 
     @property
     def pad(self) -> int:
-        """Id that fills a batch's shorter rows."""
+        """Id of the padding token."""
         return int(self.tokenizer.pad_token_id)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each text's ids, cut, between the two tokens around it.
+        """Return each text's ids, truncated, with the special tokens.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class PromptTokens:
         return found
 
     def wrap(self, ids: Sequence[int]) -> list[int]:
-        """Cut one prompt's ids to size and put the two tokens around them."""
+        """Truncate one prompt's ids and add the special tokens."""
         kept = cut(ids, self.max_tokens - 2, self.truncation)
         return [self.tokenizer.cls_token_id, *kept, self.tokenizer.sep_token_id]
 
@@ -115,7 +115,7 @@ class PromptTokens:
         return list(found["input_ids"])
 
     def _joined(self, head: list[int], tail: list[int]) -> list[int]:
-        """Ids of both ends of a long text, as if all between them were there, too."""
+        """Ids to truncate, from the ids of both ends of a long text."""
         room = self.max_tokens - 2
         if self.truncation == "head":
             return head

@@ -1,4 +1,4 @@
-"""A trained ranker: scores for prompts, and the lengths that go with scores."""
+"""A trained ranker: scores of prompts, and calibrated answer lengths."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CACHED = 100_000
-"""Scores that are remembered, the latest used."""
+"""Cached scores, least recently used removed first."""
 
 
 def load_ranker(folder: str | os.PathLike[str], device: str = "cpu") -> Ranker:
-    """Load the folder that training wrote.
+    """Load a ranker from the folder written by training.
 
     Parameters
     ----------
     folder : path
     device : str
-        As torch names it: cpu, cuda, cuda:1.
+        Name of a torch device: cpu, cuda, cuda:1.
 
     Raises
     ------
     RankingError
-        If the folder is no ranker's, or there is no such device.
+        If the folder is no ranker's, or the device is not available.
     MissingExtraError
         If the extra `rank` is not installed.
     """
@@ -50,7 +50,7 @@ def load_ranker(folder: str | os.PathLike[str], device: str = "cpu") -> Ranker:
 
 
 class Ranker:
-    """Scores prompts: the higher, the longer the answer is expected to be.
+    """Scores prompts: a higher score predicts a longer answer.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Ranker:
     tokens : PromptTokens
     calibration : LengthCalibration
     card : dict
-        What it was trained on, and how.
+        Training data and settings.
     device : str
     """
 
@@ -81,20 +81,20 @@ class Ranker:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str = "cpu") -> Ranker:
-        """Load the folder that training wrote; see `load_ranker`."""
+        """Load a ranker from the folder written by training; see `load_ranker`."""
         network, tokenizer, card, calibration = read_folder(folder)
         vocabulary, rows = len(tokenizer), network.config.vocab_size
         if vocabulary > rows:
             raise RankingError(
                 f"{folder}: the tokenizer has {vocabulary:,} tokens but the encoder "
-                f"knows {rows:,}; they do not belong together."
+                f"{rows:,}; they do not match."
             )
         truncation = card["settings"]["truncation"]
         tokens = PromptTokens(tokenizer, card["max_tokens"], truncation)
         return cls(network, tokens, calibration, card, device)
 
     def score(self, prompts: Sequence[str]) -> Floats:
-        """Score prompts, in batches; known ones are looked up.
+        """Score prompts, in batches and with a cache.
 
         Parameters
         ----------
@@ -124,9 +124,9 @@ class Ranker:
         ----------
         prompts : sequence of sequences of int
         tokenizer : object with `decode`, optional
-            The tokenizer that the ids come from, such as an engine's, which turns them
-            into text. Without one they must be ids of the ranker's own tokenizer,
-            without the tokens that it puts around a text.
+            Tokenizer of the ids, such as the engine's, which decodes them to text.
+            Without it they must be ids of the ranker's own tokenizer, without its
+            special tokens.
 
         Raises
         ------
@@ -142,8 +142,8 @@ class Ranker:
     def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
         """Quantile of the answer length for each score, in tokens, at least 1.
 
-        It never falls when the score rises, so that an order by lengths is one by
-        scores, up to ties.
+        It is non-decreasing in the score, so the order by length is the order by score,
+        up to ties.
         """
         return self._calibration.lengths(scores, quantile)
 
@@ -158,7 +158,7 @@ class Ranker:
                 raise RankingError(
                     f"prompt {number}: token {position} has the id {token} but the "
                     f"ranker's tokenizer has ids from 0 to {size - 1}: they come from "
-                    "another tokenizer, which must be given, too."
+                    "another tokenizer, which must be given as well."
                 )
 
     def _score_ids(self, ids: Sequence[Sequence[int]]) -> Floats:
@@ -183,17 +183,17 @@ class Ranker:
 
 
 def checked_device(name: str) -> Any:
-    """Return torch's device, or say that there is none of that name.
+    """Return the torch device of a name.
 
     Raises
     ------
     RankingError
-        If torch does not know it or cannot use it here.
+        If torch does not know it or cannot use it.
     """
     try:
         device = torch().device(name)
         torch().empty(1, device=device)
-    except Exception as error:  # torch raises all kinds
+    except Exception as error:  # torch raises many classes
         reason = " ".join(str(error).split())[:120]
         raise RankingError(
             f"device {name!r} cannot be used here: {reason}; choose cpu, or cuda on a "

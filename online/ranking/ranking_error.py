@@ -1,4 +1,4 @@
-"""What goes wrong with rankers, beside plain misuse."""
+"""The error class of rankers."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from sortedf.errors import SortedfError
 
 
 class RankingError(SortedfError, ValueError):
-    """Rows, a ranker's folder or prompts that cannot be used; the message says why."""
+    """Rows, a ranker's folder or prompts are unusable; the message says why."""

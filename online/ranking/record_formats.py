@@ -1,4 +1,4 @@
-"""The formats in which people have prompts and answers, each turned into rows."""
+"""Formats of files with prompts and answers, and their conversion to rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MODEL = ("gpt", "chatgpt", "assistant")
 
 
 class NoLength(Exception):
-    """A request that failed, and so has no answer to measure."""
+    """A failed request, which has no answer length."""
 
 
 def format_of(record: Record) -> str:
-    """Tell the format by the keys of a file's first object."""
+    """Recognise the format by the keys of a file's first object."""
     keys = set(record.content)
     if "conversations" in keys:
         return "ShareGPT"
@@ -41,7 +41,7 @@ def format_of(record: Record) -> str:
 
 
 def own_row(record: Record, count: Count | None) -> Row:
-    """Take `prompt` and `response_tokens` (or `response`, a text); model and source."""
+    """`prompt`, `response_tokens` (or `response`, a text), `model` and `source`."""
     prompt = _prompt(record, record.text("prompt"))
     if "response_tokens" in record.content or "response" not in record.content:
         tokens = length(record, record.content, "response_tokens")
@@ -51,7 +51,7 @@ def own_row(record: Record, count: Count | None) -> Row:
 
 
 def alpaca_row(record: Record, count: Count | None) -> Row:
-    """`instruction`, `input` under it unless empty, `output`."""
+    """Read `instruction`, followed by `input` unless empty, and `output`."""
     parts = [record.text("instruction"), record.text("input", "")]
     prompt = _prompt(record, "\n".join(part for part in parts if part))
     model = record.text("generator", "")
@@ -59,18 +59,18 @@ def alpaca_row(record: Record, count: Count | None) -> Row:
 
 
 def sharegpt_row(record: Record, count: Count | None) -> Row:
-    """Take the first human turn, and the model's turn right after it."""
+    """Read the first human turn and the model's turn that follows it."""
     turns = record.get("conversations", list, "a list")
-    said = []
+    speakers = []
     for turn in turns:
         if not isinstance(turn, dict) or not isinstance(turn.get("value"), str):
             raise RankingError(
                 f"{record.where}: conversations must be a list of objects with the "
                 "texts from and value."
             )
-        said.append(turn.get("from"))
-    first = next((i for i, who in enumerate(said) if who in HUMAN), len(said))
-    if first + 1 >= len(said) or said[first + 1] not in MODEL:
+        speakers.append(turn.get("from"))
+    first = next((i for i, who in enumerate(speakers) if who in HUMAN), len(speakers))
+    if first + 1 >= len(speakers) or speakers[first + 1] not in MODEL:
         raise RankingError(
             f"{record.where}: conversations has no human turn with a gpt turn after "
             "it, which are the prompt and the answer; take it out of the file."
@@ -117,19 +117,17 @@ def batch_prompts(records: Sequence[Record]) -> dict[str, str]:
     for record in records:
         custom_id = record.text("custom_id")
         if custom_id in found:
-            raise RankingError(
-                f"{record.where}: custom_id {custom_id!r} is there twice."
-            )
+            raise RankingError(f"{record.where}: custom_id {custom_id!r} occurs twice.")
         body = record.get("body", dict, "an object, a request's parameters")
         found[custom_id] = _prompt(record, _body_text(record, body))
     return found
 
 
 def benchmark_rows(record: Record, prompts: Sequence[Record]) -> tuple[list[Row], int]:
-    """Rows of a vLLM benchmark's result, and how many requests failed.
+    """Rows of a vLLM benchmark's result, and the number of failed requests.
 
-    The result holds no prompts: they are those of the data set, in its order, so the
-    benchmark must have run with `--disable-shuffle`.
+    The result does not contain prompts: they are taken from the data set, in its order,
+    so the benchmark must have run with `--disable-shuffle`.
     """
     lengths = record.get("output_lens", list, "a list of lengths")
     errors = record.content.get("errors") or [""] * len(lengths)
@@ -154,7 +152,7 @@ BY_RECORD: dict[str, Callable[[Record, Count | None], Row]] = {
     "Alpaca": alpaca_row,
     "ShareGPT": sharegpt_row,
 }
-"""Formats that hold the prompt beside the answer."""
+"""Formats whose records contain both prompt and answer."""
 
 
 def length(record: Record, content: dict[str, Any], key: str) -> int:
@@ -196,7 +194,7 @@ def _prompt(record: Record, text: str) -> str:
 
 
 def _body_text(record: Record, body: dict[str, Any]) -> str:
-    """All that a request asks, as one text."""
+    """Prompt or messages of a request as one text."""
     if isinstance(body.get("prompt"), str):
         return str(body["prompt"])
     messages = body.get("messages")

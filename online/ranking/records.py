@@ -1,4 +1,4 @@
-"""JSON objects of a file, each with the place where it stands."""
+"""JSON objects of a file with their locations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One object and where it stands.
+    """One object and its location.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Record:
         Raises
         ------
         RankingError
-            If it is missing or of another type; `what` says what it must be.
+            If it is missing or of another type; `what` describes the type.
         """
         if key not in self.content:
             raise RankingError(f"{self.where}: the field {key!r} is missing.")
@@ -45,14 +45,14 @@ class Record:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a text; null is as good as missing where there is a default."""
+        """Return a text; with a default, null counts as missing."""
         if default is not None and self.content.get(key) is None:
             return default
         return str(self.get(key, str, "a text"))
 
 
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
-    """Read JSON lines, one list of objects, or one object; gzip or not.
+    """Read JSON lines, one list of objects, or one object; plain or gzip.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _decoded(content: bytes, shown: str) -> str:
 
 
 def _is_one_object(text: str) -> bool:
-    """Whether an object starts that does not end in its first line."""
+    """Whether the text is one object that spans several lines."""
     first = text.lstrip().partition("\n")[0]
     try:
         refuse_too_many_values(text)

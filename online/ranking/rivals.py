@@ -1,4 +1,4 @@
-"""Cheap rankers, which an encoder has to beat to be worth its cost."""
+"""Simple rankers as baselines for a trained encoder."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Fit = Callable[[Prompts, Prompts, Embedding, int], Scorer]
 
 RIVALS: Table[Fit] = Table("rival")
-"""Rivals by name; each takes the training and validation prompts, the embedding of the
-encoder before any training, and a seed, and gives a function from prompts to scores."""
+"""Baselines by name; each takes the training and validation prompts, the embedding of
+the untrained encoder, and a seed, and returns a function from prompts to scores."""
 
 NEIGHBOURS = (5, 10, 20, 40)
-"""Numbers of neighbours of which the best on validation is taken."""
+"""Numbers of neighbours, of which the best on the validation part is used."""
 
 MOST_COSINES = 5_000_000
 
@@ -37,7 +37,7 @@ MOST_COSINES = 5_000_000
 def prompt_length(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:
-    """Letters of the prompt; the other way round if training says so."""
+    """Characters of the prompt, with the sign that fits the training part."""
     sign = 1.0 if tau_b(_letters(train.text), train.length) >= 0 else -1.0
     return lambda texts: sign * _letters(texts)
 
@@ -46,7 +46,7 @@ def prompt_length(
 def boosting(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:
-    """Gradient boosting of the log length on counts and words that say much."""
+    """Gradient boosting of the log length on text features."""
     model = load("sklearn.ensemble").HistGradientBoostingRegressor(
         max_iter=200,
         learning_rate=0.05,
@@ -63,16 +63,16 @@ def boosting(
 def neighbours(
     train: Prompts, validation: Prompts, embedding: Embedding, seed: int
 ) -> Scorer:
-    """Mean log length of the training prompts that mean nearly the same.
+    """Weighted mean log length of the nearest training prompts.
 
-    By the cosine of the encoder's embeddings, weighted with it; how many is settled on
-    the validation part.
+    Neighbours and weights are by the cosine of the encoder's embeddings; their number
+    is chosen on the validation part.
     """
     known, logs = embedding(train.text), np.log(train.length)
 
     def score(texts: Sequence[str], count: int) -> Floats:
         vectors = embedding(texts)
-        # In parts, so that the table of cosines stays small.
+        # In parts, to limit the size of the table of cosines.
         parts = -(-len(texts) * len(known) // MOST_COSINES)
         near = [mean_of_nearest(part, count) for part in np.array_split(vectors, parts)]
         return np.concatenate(near)

@@ -1,4 +1,4 @@
-"""Reading prompts and answer lengths from the files that people have."""
+"""Reading of prompts and answer lengths from files of several formats."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def read_rows(
     Parameters
     ----------
     path : path
-        Of JSON lines with `prompt` and `response_tokens` (or `response`, a text) and
-        perhaps `model` and `source`; or Alpaca JSON, ShareGPT JSON, the output of an
-        OpenAI batch, or the result of a vLLM benchmark with details. Gzipped or not.
+        JSON lines with `prompt` and `response_tokens` (or `response`, a text) and
+        optionally `model` and `source`; or Alpaca JSON, ShareGPT JSON, the output of an
+        OpenAI batch, or the detailed result of a vLLM benchmark. Plain or gzip.
     prompts : path, optional
         For the last two: the batch's input, or the benchmark's data set with a `prompt`
-        in each line, asked in that order.
+        in each line, in the order of the benchmark.
     tokenizer : callable or path, optional
-        Counts tokens where there are only texts; see `token_counter`.
+        Counts the tokens of texts; see `token_counter`.
 
     Raises
     ------
     RankingError
-        If a file or a row of it cannot be used; with file and line.
+        If a file or one of its rows is invalid; with file and line.
     """
     records = read_records(path)
     name = os.path.basename(os.fspath(path))
@@ -59,12 +59,12 @@ def read_rows(
     kind = format_of(records[0])
     if kind in BY_RECORD:
         if prompts is not None:
-            raise RankingError(f"{path} holds its prompts itself; leave out {prompts}.")
+            raise RankingError(f"{path} contains its prompts; leave out {prompts}.")
         return Rows(tuple(BY_RECORD[kind](record, count) for record in records), name)
     if prompts is None:
         what = "the batch's input file" if kind == "OpenAI batch" else "its data set"
         raise RankingError(
-            f"{path} is of the format {kind} and holds no prompts; give {what}, too."
+            f"{path} is of the format {kind} without prompts; give {what} as well."
         )
     asked = read_records(prompts)
     if kind == "OpenAI batch":
@@ -86,7 +86,7 @@ def _batch_rows(records: Sequence[Record], asked: Sequence[Record], name: str) -
 
 
 def read_prompts(path: Path) -> list[str]:
-    """Read prompts to score: JSON lines with `prompt`, or text with one in each line.
+    """Read prompts to score: JSON lines with `prompt`, or text with one per line.
 
     Raises
     ------

@@ -21,17 +21,17 @@ MODELS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One answer.
+    """A prompt with the length of one answer.
 
     Attributes
     ----------
     prompt : str
     response_tokens : int
-        Length of the answer, hidden reasoning included where it is known.
+        Length of the answer, including hidden reasoning if it is known.
     model : str
-        Which model answered; empty if nobody said.
+        Model that answered; empty if unknown.
     source : str
-        Where the prompt comes from; empty if nobody said.
+        Source of the prompt; empty if unknown.
     """
 
     prompt: str
@@ -42,15 +42,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a file holds.
+    """Rows of a file.
 
     Attributes
     ----------
     rows : tuple of Row
     name : str
-        Of the file, for messages and data cards.
+        Name of the file, for messages and data cards.
     num_failed : int
-        Requests that the file says have failed, and so have no length.
+        Failed requests in the file, which have no length.
     """
 
     rows: tuple[Row, ...]
@@ -72,9 +72,9 @@ class Prompts:
     length : float64 array, shape (n,)
     model : str
     name : str
-        What file they come from.
+        Name of their file.
     sources : dict of str to int
-        How many come from where.
+        Number of prompts by source.
     """
 
     text: tuple[str, ...]
@@ -94,20 +94,20 @@ class Prompts:
 
 
 def prompts_of(rows: Rows, model: str | None = None) -> Prompts:
-    """Gather one model's rows by prompt; several answers to one count by their mean.
+    """Group one model's rows by prompt; several answers to one prompt are averaged.
 
     Parameters
     ----------
     rows : Rows
     model : str, optional
-        Whose answers; needed where there are several models, as their lengths cannot be
-        compared.
+        Model whose answers to use; needed if there are several models, since their
+        lengths are not comparable.
 
     Raises
     ------
     RankingError
-        If the model is not there or not said, or fewer than two prompts are left, or
-        all answers are equally long, so that there is nothing to rank.
+        If the model is unknown or needed but missing, or fewer than two prompts are
+        left, or all answers are equally long.
     """
     known = rows.models()
     if model is None and len(known) > 1:
@@ -137,7 +137,7 @@ def prompts_of(rows: Rows, model: str | None = None) -> Prompts:
 
 
 def check_rankable(prompts: Prompts) -> None:
-    """Raise where there is nothing to rank.
+    """Raise RankingError if prompts cannot be ranked.
 
     Raises
     ------
@@ -147,18 +147,18 @@ def check_rankable(prompts: Prompts) -> None:
     n = len(prompts)
     if n < 2:
         raise RankingError(
-            f"{prompts.name} has {n or 'no'} prompt{'s' * (n != 1)} but ranking takes "
+            f"{prompts.name} has {n or 'no'} prompt{'s' * (n != 1)} but ranking needs "
             "at least two."
         )
     if np.ptp(prompts.length) == 0:
         raise RankingError(
             f"{prompts.name}: all {n:,} answers have {prompts.length[0]:g} tokens, so "
-            "no pair of prompts says which answer is longer."
+            "no pair of prompts has a longer and a shorter answer."
         )
 
 
 def digest(text: str) -> str:
-    """Tell prompts apart without keeping them."""
+    """Hash that identifies a prompt without storing it."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 

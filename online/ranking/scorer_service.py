@@ -1,18 +1,17 @@
-"""Scores computed beside a serving engine, which never waits for one.
+"""Scoring of prompts in parallel to a serving engine, which never waits for scores.
 
-The scorer lives in a process of its own. A thread would share Python's lock with the
-engine's scheduler: whoever waits for the lock may wait for its switch interval, 5 ms,
-each time that tokenizing or a model's Python code holds it, and 25 us is what a whole
-step may cost. The process runs one thread of torch at low priority, on any core (an
-engine may have bound itself, and so its children, to some), and ends by itself when
-the engine does. On the engine's side one thread passes prompts on and takes answers in;
-it does nothing but wait.
+The scorer runs in a separate process. A thread would share Python's lock with the
+engine's scheduler, which could wait for the lock's switch interval, 5 ms, each time
+that tokenisation or a model's Python code holds it, while a whole step may cost 25 us.
+The process runs one thread of torch at low priority, on any core (an engine may have
+bound itself, and so its children, to some), and ends when the engine does. On the
+engine's side one thread sends prompts and receives scores; it mostly sleeps.
 
-Of the prompts that wait the newest is rated first, since a score is worth most before
-its request has started, and the longer a prompt has waited the likelier it has. Nor can
-a flood of prompts delay one that comes after it by more than the batch being rated.
-Shortest first would let short prompts hold up all others. When too many wait, the
-oldest goes without a score, and one whose request has ended is forgotten at once.
+The newest waiting prompt is scored first, since a score is useful before its request
+starts, and the longer a prompt has waited the more likely its request has started. Nor
+can a burst of prompts delay a later one by more than the current batch. Shortest first
+would let short prompts delay all others. If too many wait, the oldest is dropped
+without a score, and prompts of ended requests are removed at once.
 """
 
 from __future__ import annotations
@@ -41,25 +40,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sortedf")
 
 KEPT = 1024
-"""Tokens of a prompt that are kept at its head, and at its tail."""
+"""Tokens of a prompt kept at each end."""
 
 KEPT_LETTERS = 8 * KEPT
-"""The same for a text; an encoder reads far less of either."""
+"""Characters of a text kept at each end; an encoder uses far less of either."""
 
 BATCH = 32
-"""Most prompts that are rated at once."""
+"""Prompts of a batch at most."""
 
 MOST_WAITING = 1024
-"""Most prompts that wait: a few seconds of work, and about 75 MB of long prompts."""
+"""Waiting prompts at most: a few seconds of work, and about 75 MB of long prompts."""
 
 
 class Scored(NamedTuple):
-    """What became known of a prompt.
+    """Score of a prompt.
 
     Attributes
     ----------
     key : int
-        What it was submitted with.
+        Key of its submission.
     score : float
     length : float, optional
         Expected answer length, in tokens.
@@ -71,26 +70,26 @@ class Scored(NamedTuple):
 
 
 class ScorerService:
-    """Rates prompts in another process; nothing here waits, and nothing fails.
+    """Scores prompts in another process; its methods do not block or raise.
 
-    A prompt that cannot be rated has no score, for a reason that is logged. When the
-    scorer cannot be loaded or dies, nothing has one from then on.
+    A prompt that cannot be scored gets no score, and the reason is logged. If the
+    scorer cannot be loaded or dies, no further prompt gets a score.
 
     Parameters
     ----------
     make : callable
-        Makes the scorer, in the other process; it is sent there by pickling.
+        Creates the scorer in the other process; must be picklable.
     batch : int
-        Most prompts that are rated at once.
+        Prompts of a batch at most.
     most_waiting : int
-        Most prompts that wait to be rated.
+        Waiting prompts at most.
 
     Attributes
     ----------
     num_dropped : int
-        Prompts that have no score because too many waited.
+        Prompts dropped because too many waited.
     failed : str, optional
-        Why there are no scores any more.
+        Reason why the scorer has ended, if it has.
     """
 
     def __init__(
@@ -102,12 +101,12 @@ class ScorerService:
     ) -> None:
         self._batch = batch
         self._most_waiting = most_waiting
-        # Both threads change it, by single operations that no other can come between:
-        # the engine must not wait for a lock.
+        # Both threads modify it, by single atomic operations: the engine must not wait
+        # for a lock.
         self._waiting: OrderedDict[int, Prompt] = OrderedDict()
         self._sent: set[int] = set()
-        self._bell = threading.Lock()  # free when there is something to do
-        self._bell.acquire()
+        self._work = threading.Lock()  # unlocked when there is work
+        self._work.acquire()
         self._scored: deque[Scored] = deque()
         self._reasons: set[str] = set()
         self._closed = False
@@ -121,36 +120,36 @@ class ScorerService:
 
     @property
     def num_waiting(self) -> int:
-        """How many prompts wait to be rated."""
+        """Number of waiting prompts."""
         return len(self._waiting)
 
     def submit(self, key: int, prompt: Prompt) -> None:
-        """Ask for the score of a prompt."""
+        """Submit a prompt for scoring."""
         if self.failed is not None:
             return
         self._waiting[key] = shortened(prompt)
         if len(self._waiting) > self._most_waiting:
             self._drop_oldest()
-        self._ring()
+        self._notify()
 
     def cancel(self, key: int) -> None:
-        """Forget a prompt whose score is of no use any more; an unknown one is none."""
+        """Remove a prompt whose score is no longer needed; unknown keys are ignored."""
         self._waiting.pop(key, None)
         self._sent.discard(key)
 
     def take(self) -> list[Scored]:
-        """Return what became known since the last call."""
+        """Return the scores received since the last call."""
         scored: list[Scored] = []
         while self._scored:
             scored.append(self._scored.popleft())
         return scored
 
     def close(self) -> None:
-        """End the other process."""
+        """Stop the other process."""
         if self._closed:
             return
         self._closed = True
-        self._ring()
+        self._notify()
         self._process.kill()
         self._process.wait()
         self._thread.join()
@@ -158,22 +157,22 @@ class ScorerService:
             if pipe is not None:
                 pipe.close()
 
-    def _ring(self) -> None:
-        """Let the other thread look, at once or when it is done with its batch."""
-        if self._bell.locked():
-            self._bell.release()
+    def _notify(self) -> None:
+        """Wake the other thread, now or after its current batch."""
+        if self._work.locked():
+            self._work.release()
 
     def _drop_oldest(self) -> None:
-        with suppress(KeyError):  # all of them were sent just now
+        with suppress(KeyError):  # the other thread has taken all of them
             self._waiting.popitem(last=False)
             self.num_dropped += 1
-            self._say_once(
+            self._log_once(
                 f"more than {self._most_waiting:,} prompts wait, so that the oldest "
-                "go without"
+                "are dropped"
             )
 
     def _run(self, make: Callable[[], Rate]) -> None:
-        """Pass prompts on and take answers in, until closed or broken."""
+        """Send prompts and receive scores, until closed or broken."""
         try:
             self._send((import_path(), pickle.dumps(make)))
             problem = self._receive()
@@ -182,22 +181,22 @@ class ScorerService:
                 return
             while batch := self._next_batch():
                 self._send([prompt for _, prompt in batch])
-                self._note([key for key, _ in batch], self._receive())
+                self._store([key for key, _ in batch], self._receive())
         except Exception as error:
             if not self._closed:
                 self._give_up(f"its process ended ({error!r})")
 
     def _next_batch(self) -> list[tuple[int, Prompt]]:
-        """Wait for prompts, and take the newest; empty when closed."""
+        """Wait for prompts and return the newest; empty when closed."""
         while not self._closed:
             batch: list[tuple[int, Prompt]] = []
-            with suppress(KeyError):  # no more wait
+            with suppress(KeyError):  # no further prompts wait
                 while len(batch) < self._batch:
                     batch.append(self._waiting.popitem())
             if batch:
                 self._sent = {key for key, _ in batch}
                 return batch
-            self._bell.acquire()
+            self._work.acquire()
         return []
 
     def _send(self, content: Any) -> None:
@@ -209,14 +208,14 @@ class ScorerService:
         assert self._process.stdout is not None
         return pickle.load(self._process.stdout)
 
-    def _note(self, keys: list[int], answers: list[Rating | str]) -> None:
+    def _store(self, keys: list[int], answers: list[Rating | str]) -> None:
         for key, answer in zip(keys, answers, strict=True):
             if isinstance(answer, str):
-                self._say_once(answer)
+                self._log_once(answer)
             elif key in self._sent:
                 self._scored.append(Scored(key, *answer))
 
-    def _say_once(self, reason: str) -> None:
+    def _log_once(self, reason: str) -> None:
         if reason not in self._reasons:
             self._reasons.add(reason)
             logger.warning("a prompt has no score: %s.", reason)
@@ -224,11 +223,11 @@ class ScorerService:
     def _give_up(self, reason: str) -> None:
         self.failed = reason
         self._waiting.clear()
-        logger.warning("there are no scores any more: %s.", reason)
+        logger.warning("prompts are no longer scored: %s.", reason)
 
 
 def shortened(prompt: Prompt) -> Prompt:
-    """Cut the middle out of a long prompt."""
+    """Remove the middle of a long prompt."""
     kept = KEPT_LETTERS if isinstance(prompt, str) else KEPT
     if len(prompt) <= 2 * kept:
         return prompt
@@ -239,10 +238,10 @@ def shortened(prompt: Prompt) -> Prompt:
 
 
 def start_worker() -> subprocess.Popen[bytes]:
-    """Start the process in which scores are computed.
+    """Start the scoring process.
 
-    It is started from its file, so that it imports from the standard library alone
-    until it is told where the engine imports from.
+    It is started from its file, so that it imports only from the standard library until
+    it receives the engine's import path.
     """
     settings = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", SAFE_PATH: "1"}
     return subprocess.Popen(
@@ -255,7 +254,7 @@ def start_worker() -> subprocess.Popen[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class RankerFolder:
-    """Makes a scorer of a trained ranker's folder.
+    """Creates a scorer from a trained ranker's folder.
 
     Attributes
     ----------
@@ -263,7 +262,7 @@ class RankerFolder:
     tokenizer : str, optional
         Folder or hub name of the engine's tokenizer, for prompts that are token ids.
     quantile : float
-        Which quantile of the answer length goes with a score.
+        Quantile of the answer length returned with a score.
     """
 
     folder: str
@@ -271,7 +270,7 @@ class RankerFolder:
     quantile: float = 0.5
 
     def __call__(self) -> Rate:
-        """Load it."""
+        """Load the ranker."""
         from online.ranking.ranker import load_ranker
 
         load("torch").set_num_threads(1)
@@ -287,7 +286,7 @@ class RankerFolder:
             if isinstance(prompt, str):
                 return prompt
             if tokenizer is None:
-                raise ValueError("the engine has no tokenizer to read its prompt with")
+                raise ValueError("the engine has no tokenizer to decode its prompt")
             text: str = tokenizer.decode(list(prompt), skip_special_tokens=True)
             return text
 

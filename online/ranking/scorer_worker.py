@@ -1,9 +1,9 @@
-"""The process in which scores are computed, started from this file.
+"""The scoring process, started from this file.
 
-Reads pickles from standard input: what to import from and how to make the scorer, then
-prompts by batches. Writes pickles to what was standard output: what went wrong when the
-scorer was made, or None; then one answer per prompt, a rating or a reason. Ends with
-its input.
+Reads pickles from standard input: the import path and the function that creates the
+scorer, then batches of prompts. Writes pickles to the original standard output: the
+error of creating the scorer, or None; then one answer per prompt, a rating or a reason.
+Ends with its input.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any, TypeAlias
 
 Prompt: TypeAlias = str | Sequence[int]
-"""A text, or the token ids that an engine has of it."""
+"""A text, or its token ids in the engine."""
 
 Rating: TypeAlias = tuple[float, float | None]
-"""A score, lower first, and the answer length that goes with it, if that is known."""
+"""A score, lower first, and the expected answer length, if known."""
 
 Rate: TypeAlias = Callable[[list[Prompt]], Sequence[Rating]]
 """Rates prompts, one rating each."""
 
 NICE = 10
-"""How much the engine goes before the scorer."""
+"""Niceness of the scorer relative to the engine."""
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Serve until the input ends."""
     questions = sys.stdin.buffer
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # What a library prints must not get between the answers.
+    # Output of libraries must not mix with the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    stand_back()
+    lower_priority()
     try:
         serve(questions, answers)
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return
 
 
-def stand_back() -> None:
+def lower_priority() -> None:
     """Run at low priority, on any core."""
     os.nice(NICE)
     if hasattr(os, "sched_setaffinity"):
@@ -49,7 +49,7 @@ def stand_back() -> None:
 
 
 def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
-    """Make the scorer and rate batches of prompts."""
+    """Create the scorer and score batches of prompts."""
     path, made = pickle.load(questions)
     sys.path[:] = path
     try:
@@ -63,7 +63,7 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def rate_each(rate: Rate, prompts: list[Prompt]) -> list[Rating | str]:
-    """Rate prompts together or, if one of them fails, each by itself."""
+    """Score prompts together or, if that fails, one by one."""
     try:
         ratings = rate(prompts)
         if len(ratings) != len(prompts):

@@ -1,4 +1,4 @@
-"""Training, validation and test parts, by prompt and never by row."""
+"""Split of prompts, not of rows, into training, validation and test parts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Split:
 def split(
     texts: Sequence[str], seed: int, validation: float = 0.1, test: float = 0.2
 ) -> Split:
-    """Put each prompt into a part by a hash of its text and the seed.
+    """Assign each prompt to a part by a hash of its text and the seed.
 
-    A prompt is in the same part whatever the other prompts are: what a ranker was
-    trained on for one model is in the test part of no other model.
+    The part of a prompt does not depend on the other prompts: the training prompts of
+    one model are in no other model's test part.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def split(
         Distinct prompts.
     seed : int
     validation, test : float
-        Shares, on average; the rest is for training.
+        Expected shares; the rest is for training.
 
     Raises
     ------
     RankingError
-        If a part has fewer than two prompts; a test share of 0 asks for no test part.
+        If a part has fewer than two prompts; a test share of 0 means no test part.
     """
     for name, share in (("validation", validation), ("test", test)):
         if not 0 <= share < 1:
@@ -54,11 +54,11 @@ def split(
     if not validation > 0 or validation + test >= 1:
         raise RankingError(
             f"shares for validation and test are {validation} and {test} but must "
-            "leave something for training, and validation must be above 0."
+            "leave a share for training, and validation must be above 0."
         )
-    place = np.array([_place(text, seed) for text in texts])
-    of_test = place < test
-    of_validation = ~of_test & (place < test + validation)
+    position = np.array([_position(text, seed) for text in texts])
+    of_test = position < test
+    of_validation = ~of_test & (position < test + validation)
     parts = Split(
         np.flatnonzero(~of_test & ~of_validation),
         np.flatnonzero(of_validation),
@@ -77,8 +77,8 @@ def split(
     return parts
 
 
-def _place(text: str, seed: int) -> float:
-    """Draw a number from 0 to below 1, the same for the same text and seed."""
+def _position(text: str, seed: int) -> float:
+    """Hash text and seed to a number from 0 to below 1."""
     name = f"{seed}:{text}".encode()
     number = int.from_bytes(hashlib.blake2b(name, digest_size=6).digest(), "big")
     return number / 2**48

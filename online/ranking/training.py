@@ -1,4 +1,4 @@
-"""Training: epochs over random batches until validation stops getting better."""
+"""Training: epochs over random batches until validation stops improving."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 HEAD_SPEED = 10
-"""How much faster than the encoder the new layer learns: it starts from nothing."""
+"""Learning rate of the new layer relative to the pre-trained encoder's."""
 
 WARM_UP = 0.1
-"""Share of all steps in which the learning rate rises; then it falls to 0."""
+"""Share of all steps in which the learning rate rises, before it falls to 0."""
 
 WEIGHT_DECAY = 0.01
 LARGEST_GRADIENT = 1.0
@@ -47,19 +47,19 @@ LARGEST_GRADIENT = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """What came out of a training.
+    """Result of a training.
 
     Attributes
     ----------
     network, tokens, calibration
         Parts of the ranker.
     card : dict
-        What it was trained on, how, and how well it ranks.
+        Training data, settings, and quality.
     prompts : Prompts
     parts : Split
-        Which of them were for what.
+        Training, validation and test parts of the prompts.
     test_scores : float64 array
-        Of the test part, in its order.
+        Scores of the test part, in its order.
     """
 
     network: Network
@@ -71,11 +71,11 @@ class Training:
     test_scores: Floats
 
     def ranker(self, device: str = "cpu") -> Ranker:
-        """Return the ranker for use at once."""
+        """Return the trained ranker."""
         return Ranker(self.network, self.tokens, self.calibration, self.card, device)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the folder that `load_ranker` reads."""
+        """Write a folder for `load_ranker`."""
         seen = [*self.parts.train, *self.parts.validation]
         texts = [self.prompts.text[i] for i in seen]
         write_folder(folder, self.network, self.tokens.tokenizer, self.card, texts)
@@ -93,18 +93,18 @@ def train(
 ) -> Training:
     """Train a ranker on one model's answer lengths.
 
-    The same prompts, settings and device give the same ranker. No state is drawn from
-    outside: every epoch has its own seeds, so a training that goes on from a checkpoint
-    ends where it would have ended.
+    The same prompts, settings and device give the same ranker. Every epoch has its own
+    seeds, so a training resumed from a checkpoint gives the same result as one without
+    interruption.
 
     Parameters
     ----------
     prompts : Prompts
     settings : TrainingSettings
     device : str
-        As torch names it.
+        Name of a torch device.
     checkpoint : Path, optional
-        File that is written after every epoch and read at the start if it is there.
+        File written after every epoch, and read at the start if it exists.
     on_step : callable, optional
         Called as `on_step(done, total)` after every batch.
     on_epoch : callable, optional
@@ -115,7 +115,7 @@ def train(
     Raises
     ------
     RankingError
-        If the data cannot teach anything, or a setting does not suit the encoder.
+        If the data is not informative, or a setting does not suit the encoder.
     """
     check_rankable(prompts)
     parts = split(prompts.text, settings.seed, settings.validation, settings.test)
@@ -180,7 +180,7 @@ class _Run:
         return Inputs(self.network, self.tokens, texts, self.device, states)
 
     def _trained(self) -> dict[str, Any]:
-        """Parameters that are trained, by name; the others need no gradient."""
+        """Trained parameters by name; gradients of the others are disabled."""
         frozen = self.settings.frozen_layers
         lower = ["encoder.embeddings."]
         lower += [f"encoder.encoder.layer.{k}." for k in range(frozen)]
@@ -205,7 +205,7 @@ class _Run:
         )
 
     def is_done(self) -> bool:
-        """Whether all epochs are over, or validation has not got better for long."""
+        """Whether all epochs are done, or validation has stopped improving."""
         done = len(self.history)
         if self.best is None:
             return False
@@ -213,7 +213,7 @@ class _Run:
         return done >= self.settings.epochs or waited >= self.settings.patience
 
     def epoch(self, on_step: Callable[[int, int], None] | None) -> None:
-        """Go through the training part once, then look at the validation part."""
+        """Train on the training part once, then evaluate the validation part."""
         number = len(self.history)
         torch().manual_seed(self.settings.seed * 1_000_003 + number + 1)
         rng = np.random.default_rng([self.settings.seed, number])
@@ -258,7 +258,7 @@ class _Run:
                 parameter.copy_(state[name])
 
     def keep(self, path: Path) -> None:
-        """Write where this training is."""
+        """Write a checkpoint of this training."""
         write_checkpoint(
             path,
             {
@@ -271,7 +271,7 @@ class _Run:
         )
 
     def resume(self, path: Path | None) -> None:
-        """Go on from a checkpoint, if there is one."""
+        """Resume from a checkpoint, if there is one."""
         if path is None:
             return
         content = read_checkpoint(path, self.fingerprint, self.device)
@@ -281,7 +281,7 @@ class _Run:
             self.history, self.best = content["history"], content["best"]
 
     def result(self, pairs: int) -> Training:
-        """Take the best epoch's weights, and judge them."""
+        """Restore the best epoch's weights, and evaluate them."""
         if self.best is None:
             raise RuntimeError("no epoch was trained.")
         self._put(self.best["state"])
@@ -343,7 +343,7 @@ def _rate(step: int, total: int) -> float:
 
 @contextmanager
 def _own_randomness(device: Any) -> Iterator[None]:
-    """Leave torch's generators outside as they were."""
+    """Keep torch's global random state unchanged."""
     devices = [device] if device.type == "cuda" else []
     with torch().random.fork_rng(devices=devices):
         yield

@@ -1,4 +1,4 @@
-"""How a ranker is trained."""
+"""Settings of the training of a ranker."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from sortedf.arrays import checked_int
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How a ranker is trained.
+    """Settings of the training of a ranker.
 
     Attributes
     ----------
     encoder : str
-        Folder of an encoder of BERT's kind, or its name on the hub.
+        Folder of a BERT-like encoder, or its name on the hub.
     loss : {"pairwise", "pointwise", "listwise"}
     delta : float
         Pairs whose lengths differ by less than this share of the longer one are left
         out (pairwise).
     margin : float
-        By how much the longer one's score should be above the other's (pairwise).
+        Required difference of the scores of a pair (pairwise).
     max_tokens : int
-        Longest input; the encoder's own limit where that is lower.
+        Longest input in tokens, limited by the encoder's own limit.
     truncation : {"head-tail", "head", "tail"}
-        What is kept of a longer prompt.
+        Part of a longer prompt to keep.
     layers : int, optional
-        Only the first so many layers of the encoder; all by default.
+        Number of the encoder's first layers to use; all by default.
     frozen_layers : int
-        So many of the lowest layers, and the embeddings, stay as they are; what they
-        give is worked out once. Several times faster.
+        Number of the lowest layers that, with the embeddings, are not trained; their
+        outputs are computed once, which is several times faster.
     epochs : int
-        At most; fewer if validation says so.
+        Epochs at most; fewer if validation stops improving.
     patience : int
         Epochs without a better tau_b on the validation part before training ends.
     batch_size : int
-        Prompts of a batch, among which pairs and lists are made.
+        Prompts of a batch, within which pairs and lists are formed.
     learning_rate : float
-        At its highest, of the encoder; that of the new layer is ten times higher.
+        Largest learning rate of the encoder; that of the new layer is ten times higher.
     seed : int
-        Of the split, the new layer, the batches and the dropout.
+        Seed of the split, the new layer, the batches and the dropout.
     validation, test : float
         Shares of the prompts.
     """

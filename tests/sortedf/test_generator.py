@@ -167,5 +167,5 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_long_share_is_refused_where_it_means_nothing():
     """An ignored argument would look as if it had worked."""
-    with pytest.raises(ValueError, match="long_share is for a mix, and 'chat' is of"):
+    with pytest.raises(ValueError, match="long_share is for kind 'mix' only"):
         generate("chat", 10, long_share=0.5)

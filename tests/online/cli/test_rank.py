@@ -127,7 +127,7 @@ ROW = {"prompt": "a b", "response_tokens": 4}
     ("lines", "message"),
     [
         ([], "is empty"),
-        ([ROW], "has 1 prompt but ranking takes at least two"),
+        ([ROW], "has 1 prompt but ranking needs at least two"),
         ([ROW, {**ROW, "prompt": "c"}], "all 2 answers have 4 tokens"),
         ([ROW, {"prompt": "a"}], "line 2: the field 'response_tokens' is missing"),
         ([{"response_tokens": 3}], "the field 'prompt' is missing"),
@@ -161,7 +161,7 @@ def test_bad_options(cli, rows_file, encoder, tmp_path):
         ("--delta", 1.5, "delta = 1.5"),
         ("--model", "gpt-9", "no answers of model 'gpt-9'"),
         ("--device", "tpu", "device 'tpu' cannot be used"),
-        ("--prompts", rows_file, "holds its prompts itself"),
+        ("--prompts", rows_file, "contains its prompts"),
         ("--layers", 7, "layers = 7"),
     ):
         error = refused(train(cli, rows_file, folder, encoder, option, value))

@@ -137,5 +137,5 @@ def test_a_scorer_in_trouble_fails_no_request(start_llm, caplog, trouble, tmp_pa
             while scheduler._scores.failed is None:
                 assert time.monotonic() < end
                 time.sleep(0.05)
-            assert "there are no scores any more" in caplog.text
+            assert "prompts are no longer scored" in caplog.text
             assert "nothing" in caplog.text

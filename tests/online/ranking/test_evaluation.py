@@ -131,7 +131,7 @@ def test_evaluation(ranker_folder, trained, learnable):
 def test_nothing_left_to_judge_by(ranker_folder, trained, learnable):
     """All of the data was for training."""
     train = learnable.take(trained.parts.train)
-    with pytest.raises(RankingError, match="too few are left to judge by"):
+    with pytest.raises(RankingError, match="too few are left to evaluate"):
         unseen(train, seen_prompts(ranker_folder))
 
 

@@ -101,7 +101,7 @@ def test_split_shares_and_seeds():
         ({"test": 1.0}, "from 0 to below 1"),
         ({"validation": -0.1}, "from 0 to below 1"),
         ({"validation": 0.0}, "validation must be above 0"),
-        ({"validation": 0.6, "test": 0.5}, "leave something for training"),
+        ({"validation": 0.6, "test": 0.5}, "leave a share for training"),
     ],
 )
 def test_bad_shares(shares, message):

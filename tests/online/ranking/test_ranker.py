@@ -175,7 +175,7 @@ def test_a_tokenizer_that_is_too_large(encoder, tmp_path):
     target = tmp_path / "ranker"
     card = read_card(write_ranker(encoder, tmp_path / "first"))
     write_folder(target, network_of(encoder), tokenizer, card)
-    with pytest.raises(RankingError, match="do not belong together"):
+    with pytest.raises(RankingError, match="do not match"):
         load_ranker(target)
 
 

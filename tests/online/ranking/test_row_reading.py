@@ -184,7 +184,7 @@ def test_same_custom_id_twice(tmp_path):
     """Which of the two was answered?"""
     output = write_rows(tmp_path / "out.jsonl", [answered("1")])
     twice = write_rows(tmp_path / "in.jsonl", [asked("1", prompt="a")] * 2)
-    with pytest.raises(RankingError, match=r"line 2: custom_id '1' is there twice"):
+    with pytest.raises(RankingError, match=r"line 2: custom_id '1' occurs twice"):
         read_rows(output, prompts=twice)
 
 
@@ -289,7 +289,7 @@ def test_no_such_file(tmp_path):
 def test_needless_prompts(tmp_path):
     """A file that holds its prompts needs no other."""
     path = write_rows(tmp_path / "rows.jsonl", OWN)
-    with pytest.raises(RankingError, match="holds its prompts itself"):
+    with pytest.raises(RankingError, match="contains its prompts"):
         read_rows(path, prompts=path)
 
 
@@ -333,7 +333,7 @@ def test_several_models(tmp_path):
 def test_nothing_to_rank(tmp_path):
     """One prompt, or all answers equally long."""
     one = {"prompt": "a", "response_tokens": 3}
-    with pytest.raises(RankingError, match="has 1 prompt but ranking takes"):
+    with pytest.raises(RankingError, match="has 1 prompt but ranking needs"):
         prompts_of(rows_of(tmp_path, one, one))
     with pytest.raises(RankingError, match="all 2 answers have 3 tokens"):
         prompts_of(rows_of(tmp_path, one, {**one, "prompt": "b"}))
