@@ -1,4 +1,4 @@
-"""Output lines that no engine is needed for: requests that cannot be answered."""
+"""Output lines of requests that fail without an engine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ INTERNAL_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request.
+    """Output of a finished request.
 
     Attributes
     ----------
     line : str
-        Its line of the output file, without the line's end.
+        Its line of the output file, without the newline.
     failed : bool
-        Whether that line holds an error instead of an answer.
+        Whether the line holds an error instead of an answer.
     """
 
     line: str
@@ -31,7 +31,7 @@ class Answer:
 def error_answer(
     custom_id: str, message: str, status_code: int = BAD_REQUEST
 ) -> Answer:
-    """Return an error in the form in which `vllm run-batch` writes them."""
+    """Return an error in the format of `vllm run-batch`."""
     content = {
         "id": f"vllm-{secrets.token_hex(8)}",
         "custom_id": custom_id,

@@ -1,4 +1,4 @@
-"""What can go wrong with a batch, beside its single requests."""
+"""Errors of a batch as a whole."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from sortedf.errors import SortedfError
 
 
 class BatchFileError(SortedfError, ValueError):
-    """A batch file or length file is no such file; names file, line and field."""
+    """A batch file or length file is invalid; the message names file, line, field."""
 
 
 class JournalError(SortedfError, ValueError):
-    """The journal beside the output cannot be used; the message says what to do."""
+    """The journal of the output cannot be used; the message states a remedy."""
 
 
 class UnfinishedError(SortedfError, RuntimeError):
-    """The run ended early; what is done is kept and the same command goes on."""
+    """The run ended early; finished requests are kept and the same command resumes."""
 
 
 class EngineGoneError(Exception):
-    """The engine is dead; requests that it had are as if they had never been sent."""
+    """The engine is dead; its unfinished requests count as not sent."""

@@ -1,4 +1,4 @@
-"""Reading a batch file: one request per line, checked before anything is started."""
+"""Reading of a batch file: one request per line, all checked first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 SUPPORTED = (CHAT, COMPLETIONS)
-"""URLs that can be answered here."""
+"""URLs of the supported APIs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class BatchRequest:
     Attributes
     ----------
     custom_id : str
-        The user's name for it, unique in the file.
+        Identifier given by the user, unique in the file.
     url : str
-        Which API it is for; one that is not in `SUPPORTED` gets an error of its own.
+        URL of its API; a request with a URL not in `SUPPORTED` gets an error.
     body : dict
-        Its parameters; the engine's API checks them.
+        Its parameters, checked by the engine's API.
     """
 
     custom_id: str
@@ -47,7 +47,7 @@ class BatchFile:
     Attributes
     ----------
     sha256 : str
-        Of the file's bytes, by which a journal knows it again.
+        Hash of the file's bytes, stored in the journal.
     """
 
     path: Path
@@ -121,7 +121,7 @@ def _is_text(value: str) -> bool:
 
 
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
-    """Read one line as a JSON object, or raise with its place."""
+    """Read one line as a JSON object; errors begin with `where`."""
     try:
         refuse_too_many_values(line)
         content = json.loads(line.decode("utf-8-sig"))

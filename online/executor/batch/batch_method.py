@@ -1,4 +1,4 @@
-"""What `--method` means: an online policy, or an offline schedule's order."""
+"""The option `--method`: an online policy, or an offline schedule's order."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from online.rules import StepRules
 
 NEVER_S = 1e18
-"""Seconds that nobody waits."""
+"""A waiting limit in seconds that is never reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMethod:
-    """How the engine is told to order a batch.
+    """How the engine orders the requests of a batch.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class BatchMethod:
     offline : str, optional
         The method of `sortedf.METHODS` whose order is followed.
     options : mapping
-        Its options.
+        Options of that method.
     """
 
     scheduler: Mapping[str, Any]
@@ -53,20 +53,20 @@ def read_method(
     Parameters
     ----------
     backfill : int, optional
-        Misfits that admission may pass over.
+        Requests that do not fit and that admission may pass over.
     max_wait_s : float, optional
-        Who has waited longer goes first.
+        Requests that have waited longer are served first.
     **options
-        For an offline method: those of `sortedf.solve`.
+        For an offline method: options of `sortedf.solve`.
 
     Raises
     ------
     ValueError
-        If there is no such name, or an option does not fit.
+        If there is no such name, or an option is invalid.
     """
     named = parse_named(text)
     policy = POLICIES.get(named.name)
-    if policy is not None and not policy.needs_plan:  # a batch names no ids
+    if policy is not None and not policy.needs_plan:  # plans refer to ids
         own = dict(named.options)
         if backfill is not None:
             own["backfill"] = backfill
@@ -84,7 +84,7 @@ def read_method(
         raise ValueError(f"{text!r}: an offline method takes no options here.")
     return BatchMethod(
         {
-            # The order comes with the requests, as their learned rank would.
+            # The order is sent with the requests like a learned rank.
             "policy": "pars",
             "admission": "look-ahead",
             "backfill": backfill or 0,
@@ -98,27 +98,27 @@ def read_method(
 def start_order(
     prefill: Sequence[int], decode: Sequence[int], rules: StepRules, method: BatchMethod
 ) -> list[int]:
-    """Solve a backlog; return each request's place in the order of the starts.
+    """Solve a backlog; return each request's position in the order of the starts.
 
-    Of those that start together the shortest comes first. Requests that can never run
-    are placed last, for the engine to refuse them.
+    Of requests that start together the shortest comes first. Requests that can never
+    run come last, and the engine refuses them.
 
     Parameters
     ----------
     prefill, decode : sequence of int
-        Prompt lengths and expected answer lengths; a prompt of 0 is not known.
+        Prompt lengths and expected answer lengths; 0 for an unknown prompt length.
     """
     assert method.offline is not None
-    place = np.full(len(prefill), len(prefill), dtype=np.int64)
+    position = np.full(len(prefill), len(prefill), dtype=np.int64)
     lengths = zip(prefill, decode, strict=True)
     fit = [i for i, (s, o) in enumerate(lengths) if s and rules.refusal(s, o) is None]
     if fit:
         ids = np.array(fit)
         s, o = np.asarray(prefill)[ids], np.asarray(decode)[ids]
-        # Prompts may take several steps: the order is followed, not the starts.
+        # Prompts may take several steps: only the order is used, not the start steps.
         whole = replace(rules, max_batched_tokens=None)
         options = method.options or {}
         instance = Instance(s, o, rules.kv_budget)
         start = plan_for(instance, whole, method.offline, **options).start
-        place[ids[np.lexsort((ids, o, start))]] = np.arange(len(ids))
-    return [int(value) for value in place]
+        position[ids[np.lexsort((ids, o, start))]] = np.arange(len(ids))
+    return [int(value) for value in position]

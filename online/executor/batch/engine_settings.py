@@ -1,4 +1,4 @@
-"""How the engine of a batch is started, in the words of the command line."""
+"""Settings of the engine of a batch, as on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What is asked of the engine; None leaves a choice to vLLM.
+    """Settings of an engine; None leaves a choice to vLLM.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class EngineSettings:
     served_model_name : str, optional
         Name of the model in the requests.
     arguments : mapping
-        Other arguments of vLLM's engine, by their names there.
+        Other arguments of vLLM's engine, by vLLM's names.
     """
 
     model: str
@@ -44,7 +44,7 @@ def read_arguments(texts: Iterable[str]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If one has no name or no value, or stands there twice.
+        If one has no name or no value, or is given twice.
     """
     arguments: dict[str, Any] = {}
     for text in texts:
@@ -53,7 +53,7 @@ def read_arguments(texts: Iterable[str]) -> dict[str, Any]:
         if not name or not equals:
             raise ValueError(f"--engine-arg {text}: must be NAME=VALUE.")
         if name in arguments:
-            raise ValueError(f"--engine-arg {text}: {name} stands there twice.")
+            raise ValueError(f"--engine-arg {text}: {name} is given twice.")
         try:
             arguments[name] = json.loads(value)
         except ValueError:

@@ -1,8 +1,8 @@
-"""The scheduler classes in the engine's own process.
+"""Scheduler classes for the engine's own process.
 
-It must not outlive a run: vLLM starts the engine as a child and ends it in good order,
-but a run that is killed cannot do so, and its engine would wait for requests for ever,
-with all its memory. And it must be ready when the requests come: compiled kernels are
+The process must not outlive a run: vLLM starts the engine as a child and stops it, but
+a run that is killed cannot do so, and its engine would wait for requests forever and
+keep its memory. And it must be ready for the first requests: compiled kernels are
 loaded while the engine starts.
 """
 
@@ -25,11 +25,11 @@ from online.requests import RequestTable
 from online.step_engine import StepEngine
 
 LOOK_EVERY_S = 0.5
-"""Seconds between two looks at the parent."""
+"""Seconds between two checks of the parent process."""
 
 
 class BatchScheduler(PolicyScheduler):
-    """As its base, warm, in a process that ends with the one that started it."""
+    """Its base class with compiled kernels, in a process that ends with its parent."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         end_with_parent()
@@ -38,7 +38,7 @@ class BatchScheduler(PolicyScheduler):
 
 
 class AsyncBatchScheduler(AsyncPolicyScheduler):
-    """As its base, warm, in a process that ends with the one that started it."""
+    """Its base class with compiled kernels, in a process that ends with its parent."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         end_with_parent()
@@ -47,20 +47,20 @@ class AsyncBatchScheduler(AsyncPolicyScheduler):
 
 
 def warm_up(scheduler: Any) -> None:
-    """Let the policy run a few short requests in the step engine, as a rehearsal."""
+    """Compile the policy's kernels with a few short requests in the step engine."""
     options = SchedulerOptions.of(scheduler_options(scheduler.vllm_config))
     policy = options.make_policy()
     count = 4
     ones = np.ones(count, dtype=np.int64)
     table = RequestTable.of_arrays(ones, 2 * ones, np.zeros(count))
-    rules = replace(scheduler.rules, max_num_seqs=2)  # so that some wait
-    # A policy that fails here does so again where it counts, and is reported there.
+    rules = replace(scheduler.rules, max_num_seqs=2)  # so that requests wait
+    # A policy that fails here fails in the engine too, where it is reported.
     with suppress(Exception):
         drive(StepEngine(table, rules, policy))
 
 
 def end_with_parent() -> None:
-    """End this process soon after its parent; nothing happens in one without."""
+    """End this process soon after its parent, if it has one."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

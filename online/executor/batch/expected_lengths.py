@@ -1,4 +1,4 @@
-"""How long answers are expected to be: told by somebody, ranked, or unknown."""
+"""Expected answer lengths: from the request, a file, a ranker or a limit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
         custom_id = str(row["custom_id"])
         if custom_id in lengths:
             raise BatchFileError(
-                f"{where}: custom_id {shown_repr(custom_id)} stands there twice."
+                f"{where}: custom_id {shown_repr(custom_id)} occurs twice."
             )
         lengths[custom_id] = _tokens(row["tokens"], where)
     return lengths
@@ -93,24 +93,24 @@ def _tokens(value: object, where: str) -> int:
 
 
 def expected_tokens(
-    request: BatchRequest, told: Mapping[str, int], ranked: Ranked | None = None
+    request: BatchRequest, from_file: Mapping[str, int], ranked: Ranked | None = None
 ) -> int | None:
-    """Tell how long an answer is expected to be; None if nobody says.
+    """Return the expected answer length; None if unknown.
 
-    The request's own hint comes first, then the length file, then the ranker, which is
-    cut to the limit that the request sets, and last that limit itself.
+    In order of priority: the request's own hint, the length file, the ranker's length
+    limited by the request's token limit, and that limit itself.
     """
     body = request.body
     limits = (body.get("max_completion_tokens"), body.get("max_tokens"))
     limit = next((value for value in limits if _is_length(value)), None)
     by_rank = None if ranked is None else min(ranked.tokens, limit or ranked.tokens)
-    said = (
+    candidates = (
         _arguments(request).get(PREDICTED_KEY),
-        told.get(request.custom_id),
+        from_file.get(request.custom_id),
         by_rank,
         limit,
     )
-    found = next((value for value in said if _is_length(value)), None)
+    found = next((value for value in candidates if _is_length(value)), None)
     return None if found is None else math.ceil(min(found, UNKNOWN))
 
 
@@ -128,14 +128,14 @@ def _arguments(request: BatchRequest) -> dict[str, Any]:
 def body_with_hints(
     request: BatchRequest, expected: int | None, score: float | None
 ) -> dict[str, Any]:
-    """Return the request's body with hints for the scheduler; the user's own stay.
+    """Return the request's body with hints for the scheduler; existing ones are kept.
 
     Parameters
     ----------
     expected : int, optional
-        Length of the answer.
+        Expected length of the answer.
     score : float, optional
-        Place in the order, lower first.
+        Position in the order, lower first.
     """
     if request.body.get("vllm_xargs") is not None and not _arguments(request):
         return request.body  # not an object: the engine's API refuses it

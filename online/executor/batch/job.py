@@ -1,4 +1,4 @@
-"""A batch file from its reading to its complete output, in as many runs as it takes."""
+"""Processing of a batch file to its complete output, in one or several runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ logger = logging.getLogger("sortedf")
 
 
 class BatchServer(Serving, Protocol):
-    """What a batch needs of an engine, beside answers."""
+    """Interface of the engine of a batch."""
 
     rules: StepRules
     max_model_len: int
@@ -70,7 +70,7 @@ Report: TypeAlias = Callable[[int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """What is asked for.
+    """A batch job.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class BatchJob:
     lengths : Path, optional
         File of expected answer lengths.
     ranking : RankerUse, optional
-        By which requests get a score, and a length where nothing better is known.
+        Ranker for the requests' scores, and for lengths not known otherwise.
     """
 
     input: Path
@@ -91,7 +91,7 @@ class BatchJob:
     ranking: RankerUse | None = None
 
     def header(self, batch: BatchFile) -> Header:
-        """Return what the journal is to say of this."""
+        """Return the journal's header for this job."""
         settings = {
             "scheduler": dict(self.method.scheduler),
             "offline": self.method.offline,
@@ -108,18 +108,18 @@ class BatchJob:
 
 @dataclass(slots=True)
 class BatchSummary:
-    """What became of a batch.
+    """Summary of a batch run.
 
     Attributes
     ----------
     requests, completed, failed : int
-        Requests of the file; how many were answered, and how many got an error.
+        Numbers of all requests, of answers, and of errors.
     resumed : int
-        How many of them were done before this run began.
+        Requests finished before this run.
     seconds : float
-        How long this run took, with the engine's start.
+        Duration of this run, including the start of the engine.
     mean_completion_s, makespan_s : float, optional
-        Of the requests of this run, since all were sent.
+        Completion times of this run's requests since all were sent.
     preemptions : int, optional
     """
 
@@ -134,53 +134,53 @@ class BatchSummary:
     began: float = field(default_factory=time.perf_counter, repr=False)
 
     def note_run(self, clock: Clock, preemptions: int) -> None:
-        """Take in what a run measured."""
+        """Record the measurements of a run."""
         self.mean_completion_s = clock.mean_s
         self.makespan_s = max(clock.done_s, default=None)
         self.preemptions = preemptions
 
     def note_end(self, failed: int) -> None:
-        """Take in the output."""
+        """Record the number of errors and the duration."""
         self.failed = failed
         self.completed = self.requests - failed
         self.seconds = time.perf_counter() - self.began
 
 
 def run_job(job: BatchJob, serve: Serve, report: Report) -> BatchSummary:
-    """Answer all requests that are not answered yet, and write the output.
+    """Answer all unfinished requests, and write the output.
 
     Raises
     ------
     BatchFileError, JournalError, OutputError, ValueError
-        If something is wrong with what was asked for; nothing has been written.
+        If the job is invalid; nothing has been written.
     UnfinishedError
-        If the run ended early; the same command goes on.
+        If the run ended early; the same command resumes it.
     """
     batch = read_batch(job.input)
-    told = {} if job.lengths is None else read_lengths(job.lengths)
+    lengths = {} if job.lengths is None else read_lengths(job.lengths)
     _refuse_output(job)
     header = job.header(batch)
     journal = Journal(job.output, header)
     try:
         journal.refuse_others(request.custom_id for request in batch.requests)
         if journal.settings != header.settings:
-            logger.warning("%s was begun with other settings.", journal.path)
+            logger.warning("%s was started with other settings.", journal.path)
         summary = BatchSummary(len(batch.requests), len(journal.entries))
         with _kept(journal, summary.requests):
             left = refuse_unsupported(batch.requests, journal)
             if left:
-                _run(job, left, told, serve, journal, summary, report)
+                _run(job, left, lengths, serve, journal, summary, report)
             _assemble(batch, journal, job.output)
         summary.note_end(journal.num_failed)
         journal.close(remove=True)
         return summary
     finally:
-        # A journal that holds nothing is of no use to anybody.
+        # An empty journal is removed.
         journal.close(remove=not journal.entries)
 
 
 def _refuse_output(job: BatchJob) -> None:
-    """Refuse now what would fail after long work."""
+    """Raise before a long run if the output cannot be written."""
     output = job.output
     refuse_unwritable(output)
     if output.exists() and not output.is_file():
@@ -191,15 +191,15 @@ def _refuse_output(job: BatchJob) -> None:
 
 @contextmanager
 def _kept(journal: Journal, total: int) -> Iterator[None]:
-    """Turn what ends a run early into an error that says how to go on."""
+    """Convert errors that end a run early to one that says how to resume."""
 
     def unfinished(what: str) -> UnfinishedError:
         done = len(journal.entries)
         if not done:
-            return UnfinishedError(f"{what}; no request was done.")
+            return UnfinishedError(f"{what}; no request was finished.")
         return UnfinishedError(
-            f"{what}; {done:,} of {total:,} requests are done and kept in "
-            f"{journal.path}: run the same command again to go on."
+            f"{what}; {done:,} of {total:,} requests are finished and kept in "
+            f"{journal.path}: run the same command again to resume."
         )
 
     try:
@@ -217,48 +217,48 @@ def _kept(journal: Journal, total: int) -> Iterator[None]:
 def _run(
     job: BatchJob,
     requests: list[BatchRequest],
-    told: Mapping[str, int],
+    lengths: Mapping[str, int],
     serve: Serve,
     journal: Journal,
     summary: BatchSummary,
     report: Report,
 ) -> None:
-    """Start an engine and let the requests run in it."""
+    """Start an engine and run the requests in it."""
 
-    def update_hint() -> None:
+    def report_progress() -> None:
         report(len(journal.entries), journal.num_failed, summary.requests)
 
     async def run() -> None:
         _end_on_terminate()
         async with serve(job.settings, job.method.scheduler) as engine:
-            jobs = await _jobs(requests, told, engine, job)
-            update_hint()
-            clock = await run_all(jobs, engine, journal, update_hint)
+            jobs = await _jobs(requests, lengths, engine, job)
+            report_progress()
+            clock = await run_all(jobs, engine, journal, report_progress)
             summary.note_run(clock, engine.counts["preemptions"])
 
     asyncio.run(run())
 
 
 def _end_on_terminate() -> None:
-    """Let SIGTERM end the run as Ctrl-C does."""
+    """Handle SIGTERM like Ctrl-C."""
     task = asyncio.current_task()
     assert task is not None
-    with suppress(ValueError, RuntimeError, NotImplementedError):  # no main thread
+    with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _jobs(
     requests: list[BatchRequest],
-    told: Mapping[str, int],
+    lengths: Mapping[str, int],
     engine: BatchServer,
     job: BatchJob,
 ) -> list[Job]:
-    """Give each request its hints; with an offline method solve for the order."""
+    """Add hints to each request; with an offline method solve for the order."""
     ranked: Mapping[str, Ranked] = {}
     if job.ranking is not None:
-        # Not before the engine runs: vLLM may fork, which threads do not survive.
+        # Only after the engine has started: vLLM may fork, which breaks threads.
         ranked = await asyncio.to_thread(rank, requests, job.ranking)
-    expected = [expected_tokens(r, told, ranked.get(r.custom_id)) for r in requests]
+    expected = [expected_tokens(r, lengths, ranked.get(r.custom_id)) for r in requests]
     if job.method.offline is None:
         return [
             (r, body_with_hints(r, length, _score(ranked.get(r.custom_id))))
@@ -277,30 +277,30 @@ async def _in_order(
     engine: BatchServer,
     method: BatchMethod,
 ) -> list[Job]:
-    """Solve for the order, and put the requests into it."""
+    """Solve for the order and sort the requests by it."""
     prefill = [await engine.num_prompt_tokens(request) for request in requests]
     prefill = [s if s < engine.max_model_len else 0 for s in prefill]
-    # Who says nothing may go on to the model's end; the scheduler reckons so, too.
+    # An unknown answer is assumed to reach the model's limit, as in the scheduler.
     decode = [
         max(1, min(length or engine.max_model_len, engine.max_model_len - s))
         for s, length in zip(prefill, expected, strict=True)
     ]
-    place = await asyncio.to_thread(start_order, prefill, decode, engine.rules, method)
-    entries = enumerate(zip(requests, expected, place, strict=True))
+    order = await asyncio.to_thread(start_order, prefill, decode, engine.rules, method)
+    entries = enumerate(zip(requests, expected, order, strict=True))
     jobs = [
-        (place, i, (r, body_with_hints(r, length, place)))
-        for i, (r, length, place) in entries
+        (position, i, (r, body_with_hints(r, length, position)))
+        for i, (r, length, position) in entries
     ]
     return [job for _, _, job in sorted(jobs, key=lambda entry: entry[:2])]
 
 
 def _assemble(batch: BatchFile, journal: Journal, output: Path) -> None:
-    """Write the output in the input's order, whole or not at all."""
+    """Write the output in the input's order, atomically."""
     order = (request.custom_id for request in batch.requests)
     with atomic_path(output) as unfinished, open(unfinished, "wb") as file:
         for line in journal.output_lines(order):
             file.write(line)
         file.flush()
         os.fsync(file.fileno())
-    # The journal may go only when the output would survive a loss of power.
+    # The journal may be removed only when the output would survive a power failure.
     sync_folder(Path(os.path.realpath(output)))

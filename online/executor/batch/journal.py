@@ -1,12 +1,11 @@
-"""The journal beside the output: what is done, safe from a kill at any moment.
+"""The journal beside the output: finished requests, safe against a kill at any time.
 
-JSON lines: a header that says for which input and model it is, then one line for each
-finished request, in the order in which they finished. A line counts once it is there
-with its end; what a kill, a full disk or a loss of power left after the last such line
-is cut off. Any other line must be exactly what a run writes, with an output that parses
-and is of the request that it is said to be of; else the journal is damaged, and nothing
-in it is used. It is locked while a run writes to it and removed when the output is
-complete.
+JSON lines: a header with input and model, then one line for each finished request, in
+the order in which they finished. A line counts if it is complete with its newline; a
+partial line left by a kill, a full disk or a power failure after the last complete one
+is removed. Any other line must be exactly as a run writes it, with a valid output of
+the request that it names; otherwise the journal is damaged and not used. It is locked
+while a run writes to it and removed when the output is complete.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = "sortedf run-batch 1"
 BEGINS = json.dumps({"format": FORMAT})[:-1].encode()
-"""First bytes of every journal, by which a torn header is known."""
+"""First bytes of every journal, which identify a truncated header."""
 
 SUFFIX = ".journal"
 
@@ -43,15 +42,15 @@ HOW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """For what a journal is.
+    """Header of a journal.
 
     Attributes
     ----------
     sha256 : str
-        Of the input file.
+        Hash of the input file.
     model : str
     settings : mapping
-        Everything else that was asked for; may differ when a run is resumed.
+        All other settings; may differ when a run is resumed.
     """
 
     sha256: str
@@ -71,7 +70,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where in the journal an output line stands, and whether it is an error."""
+    """Position of an output line in the journal, and whether it is an error."""
 
     custom_id: str
     offset: int
@@ -82,25 +81,25 @@ class Entry:
 class Journal:
     """Finished requests by `custom_id`, in memory and on the disk.
 
-    The file is opened once and never again while it is locked: to close any other
-    handle of it would give the lock away.
+    The file is opened only once while it is locked: closing any other handle of it
+    would release the lock.
 
     Parameters
     ----------
     output : Path
-        The output file; the journal is `output` with `.journal` behind it.
+        The output file; the journal's name is `output` with `.journal` appended.
     header : Header
 
     Raises
     ------
     JournalError
-        If it is another run's: of another input or model, or one that still goes on.
+        If it belongs to another run: of another input or model, or one in progress.
 
     Attributes
     ----------
     entries : dict of str to Entry
     settings : mapping
-        Those of the run that began it.
+        Settings of the run that created it.
     """
 
     def __init__(self, output: Path, header: Header) -> None:
@@ -120,7 +119,7 @@ class Journal:
             raise
 
     def _read(self, header: Header) -> int:
-        """Take in the lines that are whole; return where they end."""
+        """Read the complete lines; return their end."""
         lines = _lines(self._number, self.path)
         first = next(lines, b"")
         if not first.endswith(b"\n"):
@@ -135,8 +134,8 @@ class Journal:
             entry = _entry(line, end)
             if entry is None or entry.custom_id in self.entries:
                 raise JournalError(
-                    f"{self.path}, line {number} is damaged, or written by something "
-                    "else: move the journal away to start again from nothing."
+                    f"{self.path}, line {number} is damaged, or written by another "
+                    "program: move the journal away to start from the beginning."
                 )
             self.entries[entry.custom_id] = entry
             end += len(line)
@@ -156,11 +155,11 @@ class Journal:
             ("model", header.model, model),
         ):
             if ours != theirs:
-                told = "" if what == "input file" else f", {shown(str(theirs))}"
+                named = "" if what == "input file" else f", {shown(str(theirs))}"
                 raise JournalError(
                     f"{self.path} is the journal of an unfinished run with another "
-                    f"{what}{told}: finish that run, remove the journal to give it "
-                    "up, or choose another output."
+                    f"{what}{named}: finish that run, remove the journal to discard "
+                    "it, or choose another output."
                 )
 
     def refuse_others(self, custom_ids: Iterable[str]) -> None:
@@ -184,9 +183,9 @@ class Journal:
         )
 
     def append(self, answers: Iterable[tuple[str, Answer]]) -> None:
-        """Add finished requests; when this returns they are on the disk.
+        """Add finished requests; when this returns they are on disk.
 
-        Who is there already stays as it is.
+        Requests that are already in the journal are skipped.
         """
         with self._writing:
             lines: list[bytes] = []
@@ -206,7 +205,7 @@ class Journal:
             self.entries.update(added)
 
     def _write(self, offset: int, content: bytes) -> int:
-        """Write and wait for the disk; return the new end."""
+        """Write and sync to disk; return the new end."""
         end = offset
         try:
             while end < offset + len(content):
@@ -216,24 +215,24 @@ class Journal:
             with suppress(OSError):
                 os.ftruncate(self._number, offset)
             raise UnfinishedError(
-                f"{self.path} cannot be written: {error.strerror}; make room and run "
-                "the same command again to go on."
+                f"{self.path} cannot be written: {error.strerror}; free disk space and "
+                "run the same command again to resume."
             ) from error
         return end
 
     def output_lines(self, custom_ids: Iterable[str]) -> Iterator[bytes]:
-        """Give the output lines of requests, each with its end."""
+        """Yield the output lines of requests, each with its newline."""
         for custom_id in custom_ids:
             entry = self.entries[custom_id]
             yield _read_at(self._number, entry.offset, entry.length) + b"\n"
 
     @property
     def num_failed(self) -> int:
-        """How many of the finished requests failed."""
+        """Number of finished requests that failed."""
         return sum(entry.failed for entry in self.entries.values())
 
     def close(self, *, remove: bool = False) -> None:
-        """Give the lock back; remove the file if it is of no more use."""
+        """Release the lock; remove the file if it is no longer needed."""
         if self._number < 0:
             return
         if remove:
@@ -298,7 +297,7 @@ def _lines(number: int, path: Path) -> Iterator[bytes]:
 
 
 def _before_output(custom_id: str, failed: bool) -> bytes:
-    """Return the begin of an entry's line: the output's own text follows, as it is."""
+    """Return the begin of an entry's line; the output text follows unchanged."""
     content = json.dumps({"custom_id": custom_id, "failed": failed})
     return content[:-1].encode() + b', "output": '
 
@@ -313,7 +312,7 @@ def _read_at(number: int, offset: int, length: int) -> bytes:
 
 
 def _open_locked(path: Path) -> int:
-    """Open the journal for this run alone, making it if it is not there."""
+    """Open and lock the journal, creating it if it does not exist."""
     while True:
         try:
             number = os.open(path, HOW, 0o666)
@@ -326,7 +325,7 @@ def _open_locked(path: Path) -> int:
             os.close(number)
             raise JournalError(f"{path} cannot be written: it is no regular file.")
         try:
-            # Not flock: an engine that outlives a killed run must not hold it.
+            # Not flock: an engine that outlives a killed run would keep such a lock.
             fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(number)
@@ -342,7 +341,7 @@ def _open_locked(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Make sure that a new name in a folder survives, too."""
+    """Sync a folder, so that a new file name survives a power failure."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -21,7 +21,7 @@ logger = logging.getLogger("sortedf")
 
 
 class PromptScorer(Protocol):
-    """What is asked of a ranker; see `online.ranking.Ranker`."""
+    """Interface of a ranker; see `online.ranking.Ranker`."""
 
     def score(self, prompts: Sequence[str]) -> Floats:
         """Score prompts, lower for shorter answers."""
@@ -34,7 +34,7 @@ class PromptScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RankerUse:
-    """A ranker, and which quantile of the length its scores stand for."""
+    """A ranker, and the quantile of the answer length to use for its scores."""
 
     ranker: PromptScorer
     quantile: float = 0.5
@@ -46,17 +46,17 @@ class RankerUse:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What a ranker says of one request: its score, and a length in tokens."""
+    """Score of a request by a ranker, and its length in tokens."""
 
     score: float
     tokens: int
 
 
 def rank(requests: Sequence[BatchRequest], ranking: RankerUse) -> dict[str, Ranked]:
-    """Rank those requests that have a text, by `custom_id`.
+    """Rank the requests that have a text, by `custom_id`.
 
-    A ranker that fails, or that gives a request no finite score, fails no request: it
-    goes without, and a warning says why.
+    If the ranker fails, or returns no finite score for a request, the request has no
+    score, and a warning is logged.
     """
     texts = {r.custom_id: prompt_text(r.body) for r in requests}
     asked = {name: text for name, text in texts.items() if text is not None}
@@ -87,7 +87,7 @@ def rank(requests: Sequence[BatchRequest], ranking: RankerUse) -> dict[str, Rank
 
 
 def prompt_text(body: dict[str, Any]) -> str | None:
-    """All that a request asks, as one text, as in training; None if there is none.
+    """Prompt or messages of a request as one text, as in training; None if empty.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def prompt_text(body: dict[str, Any]) -> str | None:
 
 
 def _messages_text(messages: object) -> str | None:
-    """Texts of messages, below one another; images and the like are passed over."""
+    """Texts of messages, one per line; images and other parts are ignored."""
     if not isinstance(messages, list):
         return None
     contents = [m.get("content") for m in messages if isinstance(m, dict)]

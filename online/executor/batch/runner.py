@@ -1,4 +1,4 @@
-"""Lets the requests of a batch run, and keeps each answer as soon as it is there."""
+"""Runs the requests of a batch and stores each answer when it arrives."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class Serving(Protocol):
-    """An engine that answers requests."""
+    """Interface of an engine that answers requests."""
 
     async def answer(self, request: BatchRequest, body: dict[str, Any]) -> Answer:
         """Answer a request; EngineGoneError if the engine is dead."""
         ...
 
     async def hold(self) -> None:
-        """Let requests come in, and start none."""
+        """Accept requests without starting any."""
         ...
 
     async def release(self, expected: int) -> None:
-        """Let them start once so many are there, or ended, or it takes too long."""
+        """Start requests once `expected` have arrived or ended, or after a timeout."""
         ...
 
 
@@ -45,7 +45,7 @@ Job: TypeAlias = "tuple[BatchRequest, dict[str, Any]]"
 
 @dataclass(slots=True)
 class Clock:
-    """When each request of this run was done, in seconds since all were sent.
+    """Completion times of this run's requests, in seconds since all were sent.
 
     Attributes
     ----------
@@ -56,19 +56,19 @@ class Clock:
     done_s: list[float] = field(default_factory=list)
 
     def tick(self) -> None:
-        """Note that a request is done."""
+        """Record that a request has completed."""
         self.done_s.append(time.perf_counter() - self.began)
 
     @property
     def mean_s(self) -> float | None:
-        """Mean completion time; None if nothing was done."""
+        """Mean completion time; None if no request has completed."""
         return sum(self.done_s) / len(self.done_s) if self.done_s else None
 
 
 def refuse_unsupported(
     requests: Sequence[BatchRequest], journal: Journal
 ) -> list[BatchRequest]:
-    """Write the errors that need no engine; return the requests that are left."""
+    """Write the errors of unsupported requests; return the other unfinished ones."""
     left = [r for r in requests if r.custom_id not in journal.entries]
     refused = [r for r in left if r.url not in SUPPORTED]
     if refused:
@@ -82,10 +82,10 @@ async def run_all(
     journal: Journal,
     report: Callable[[], None],
 ) -> Clock:
-    """Send all requests, in this order, and write each answer down when it comes.
+    """Send all requests, in this order, and write each answer when it arrives.
 
-    Answers that come together are written together, so that the disk is waited for
-    once. Whatever ends this early, what had finished by then is in the journal.
+    Answers that arrive together are written together, with one sync to disk. If this
+    ends early for any reason, all finished requests are in the journal.
 
     Raises
     ------
@@ -110,7 +110,7 @@ async def run_all(
                 raise EngineGoneError
         return clock
     finally:
-        # What was being written when we were stopped may not have been begun.
+        # The last group may not have been written when this was interrupted.
         last = [item for item in _drained(finished) if item is not None]
         for task in (releasing, *tasks):
             task.cancel()
@@ -124,7 +124,7 @@ async def _one(
     finished: asyncio.Queue[tuple[str, Answer] | None],
     clock: Clock,
 ) -> None:
-    """Answer one request; its own failure is an answer, the engine's is None."""
+    """Answer one request; its failure is an answer, the engine's failure is None."""
     request, body = job
     task = asyncio.current_task()
     try:
@@ -136,7 +136,7 @@ async def _one(
         message = f"{type(error).__name__}: {error}"
         answer = error_answer(request.custom_id, message, INTERNAL_ERROR)
     if task is not None and task.cancelling():
-        return  # vLLM answers "client disconnected" to a call that is cancelled
+        return  # vLLM answers a cancelled call with "client disconnected"
     clock.tick()
     finished.put_nowait((request.custom_id, answer))
 
@@ -144,5 +144,5 @@ async def _one(
 def _drained(
     queue: asyncio.Queue[tuple[str, Answer] | None],
 ) -> list[tuple[str, Answer] | None]:
-    """Take out what is there."""
+    """Remove and return all items of a queue."""
     return [queue.get_nowait() for _ in range(queue.qsize())]

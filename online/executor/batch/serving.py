@@ -1,7 +1,7 @@
-"""Answers requests with vLLM: the one file here that touches its serving API.
+"""Answers requests with vLLM; the only file here that uses its serving API.
 
-The same parts answer as in `vllm run-batch` (0.32.0), so that the output lines are the
-same; beside chat completions also completions. `door.TESTED` names the versions.
+It uses the same handlers as `vllm run-batch` (0.32.0), so output lines are the same;
+besides chat completions it supports completions. `vllm_version.TESTED` lists versions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SCHEDULERS = {
 """Scheduler classes, by whether scheduling is asynchronous."""
 
 OWN = {"model", "scheduler_cls", "input_file", "output_file"}
-"""Arguments of vLLM that are not for the user."""
+"""Arguments of vLLM that the user cannot set."""
 
 START_METHOD = "VLLM_WORKER_MULTIPROC_METHOD"
-"""How processes are started, spawn or fork; a choice of the user's stands."""
+"""Start method of processes, spawn or fork; the user's choice is kept."""
 
 HOLD_S = 10.0
-"""Seconds for which nothing starts while requests come in; then what is there does."""
+"""Seconds for which starts are held back while requests arrive, at most."""
 
 LOOK_EVERY_S = 0.01
 SETTLE_S = 0.2
-"""Seconds between an error and the question whether the engine is still there."""
+"""Seconds between an error and the check whether the engine is alive."""
 
 _sent: ContextVar[set[str] | None] = ContextVar("sent", default=None)
 _own_id: ContextVar[str] = ContextVar("own_id", default="")
@@ -57,7 +57,7 @@ class EngineStartError(RuntimeError):
 async def serve(
     settings: EngineSettings, scheduler: Mapping[str, Any]
 ) -> AsyncIterator[VllmServing]:
-    """Start an engine in a process of its own; end it afterwards.
+    """Start an engine in its own process; stop it afterwards.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ async def serve(
     EngineStartError
         If the engine does not start.
     """
-    # Standard output is for the result.
+    # Standard output is reserved for the result.
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     require_vllm()
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -92,7 +92,7 @@ async def serve(
 
 
 def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
-    """Return the arguments and the configuration of an engine with our scheduler."""
+    """Return arguments and configuration of an engine with this package's scheduler."""
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.usage.usage_lib import UsageContext
 
@@ -119,7 +119,7 @@ def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
             )
         num_blocks = settings.kv_budget // size
         args.num_gpu_blocks_override = num_blocks + 1  # one is the null block
-        # A longer request could never run; so the engine refuses it by itself.
+        # The engine itself then refuses longer requests, which could never run.
         longest = config.model_config.max_model_len
         args.max_model_len = min(longest, num_blocks * size)
         config = make()
@@ -131,7 +131,7 @@ def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
 
 
 def _arguments(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
-    """Return what `vllm run-batch` would have parsed from its command line."""
+    """Return the arguments that `vllm run-batch` would parse from its command line."""
     from vllm.entrypoints.launchers.run_batch import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
@@ -184,16 +184,16 @@ def _counting_logger() -> Any:
 
 
 class VllmServing:
-    """An engine that runs, with vLLM's own handlers for each API.
+    """A running engine with vLLM's handlers for each API.
 
     Attributes
     ----------
     rules : StepRules
-        What the engine does in a step.
+        The engine's rules.
     max_model_len : int
         Longest prompt and answer together.
     counts : dict of str to int
-        Preemptions so far; requests that run and wait now.
+        Preemptions so far; running and waiting requests now.
     """
 
     def __init__(self, engine: Any, config: Any, counts: dict[str, int]) -> None:
@@ -203,10 +203,10 @@ class VllmServing:
         self._engine = engine
         self._state: Any = None
         self._arrived: set[str] = set()
-        self._tell_when_sent()
+        self._record_sent()
 
     async def start(self, args: Any) -> None:
-        """Make the handlers."""
+        """Create the handlers."""
         from starlette.datastructures import State
         from vllm.entrypoints.launchers.api_server.entry import init_app_state
 
@@ -217,7 +217,7 @@ class VllmServing:
         await init_app_state(self._engine, self._state, args, tasks)
 
     async def num_prompt_tokens(self, request: BatchRequest) -> int:
-        """Count a prompt's tokens, chat template and all; 0 if it is refused."""
+        """Count a prompt's tokens with the chat template; 0 if it is refused."""
         try:
             parsed = _parsed(request.url, request.body)
             if request.url == CHAT:
@@ -225,7 +225,7 @@ class VllmServing:
             else:
                 inputs = await self._state.online_renderer.render_completion(parsed)
             return max(len(one["prompt_token_ids"]) for one in inputs)
-        except Exception:  # the request is refused again, and reported, when it is sent
+        except Exception:  # the request fails again when it is sent, and is reported
             return 0
 
     async def answer(self, request: BatchRequest, body: dict[str, Any]) -> Answer:
@@ -241,7 +241,7 @@ class VllmServing:
         return answer
 
     async def _is_dead(self) -> bool:
-        """Whether the engine is dead, which may become known a moment later."""
+        """Whether the engine is dead, checked after a short delay."""
         await asyncio.sleep(SETTLE_S)
         return bool(self._engine.errored)
 
@@ -251,11 +251,11 @@ class VllmServing:
         return self._state.openai_serving_completion.create_completion
 
     async def hold(self) -> None:
-        """Let requests come in, and start none."""
+        """Accept requests without starting any."""
         await self._alive(self._engine.pause_generation(mode="keep"))
 
     async def release(self, expected: int) -> None:
-        """Start once so many have come in or ended, at the latest after `HOLD_S`."""
+        """Start requests once `expected` have arrived or ended, or after `HOLD_S`."""
         latest = time.monotonic() + HOLD_S
         while len(self._arrived) < expected and time.monotonic() < latest:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -269,8 +269,8 @@ class VllmServing:
                 raise EngineGoneError from error
             raise
 
-    def _tell_when_sent(self) -> None:
-        """Note which requests have reached the engine."""
+    def _record_sent(self) -> None:
+        """Record which requests have reached the engine."""
         original = self._engine.add_request
 
         async def add_request(*args: Any, **kwargs: Any) -> Any:
@@ -284,8 +284,8 @@ class VllmServing:
 
 
 async def _answer(handler: Any, request: BatchRequest, body: dict[str, Any]) -> Answer:
-    """Call a handler of vLLM's; put what comes back into an output line."""
-    from vllm.entrypoints.launchers import run_batch as stock
+    """Call a handler of vLLM and convert its response to an output line."""
+    from vllm.entrypoints.launchers import run_batch
 
     response: Any = None
 
@@ -296,17 +296,17 @@ async def _answer(handler: Any, request: BatchRequest, body: dict[str, Any]) -> 
 
     sent = SimpleNamespace(custom_id=request.custom_id, body=body)
     tracker: Any = SimpleNamespace(completed=lambda: None)
-    output = await stock.run_request(call, sent, tracker)  # catches what `call` raises
+    output = await run_batch.run_request(call, sent, tracker)  # catches all exceptions
     choices = getattr(response, "choices", None) or ()
     if any(choice.finish_reason == "abort" for choice in choices):
-        raise EngineGoneError  # nobody else aborts requests of a batch
+        raise EngineGoneError  # only a dying engine aborts requests of a batch
     if choices and request.url != CHAT:
         return Answer(_completion(request.custom_id, response), failed=False)
     return Answer(output.model_dump_json(), failed=output.error is not None)
 
 
 def _completion(custom_id: str, response: Any) -> str:
-    """Return the line of a completion, an API that `vllm run-batch` does not know."""
+    """Return the line of a completion, which `vllm run-batch` does not support."""
     from vllm.utils import random_uuid
 
     content = {
@@ -336,7 +336,7 @@ def _parsed(url: str, body: dict[str, Any]) -> Any:
 
 
 def rules_of(config: Any) -> StepRules:
-    """Read the engine's rules off its configuration, once it runs."""
+    """Return the engine's rules from the configuration of a running engine."""
     scheduler, cache = config.scheduler_config, config.cache_config
     return StepRules(
         kv_budget=(cache.num_gpu_blocks - 1) * cache.block_size,
@@ -350,7 +350,7 @@ def rules_of(config: Any) -> StepRules:
 
 
 def _reason(error: Exception) -> str:
-    """Say what went wrong, without pydantic's ornaments."""
+    """Return the message of an error, for pydantic errors without their decoration."""
     errors = getattr(error, "errors", None)
     if callable(errors):
         return "; ".join(str(one["msg"]) for one in errors())

@@ -52,7 +52,7 @@ def test_an_engine_that_dies(run, tmp_path):
     code, out, err = run([request("a"), request("b", "die")], "--json")
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
-    assert "the engine died; 1 of 2 requests are done" in err
+    assert "the engine died; 1 of 2 requests are finished" in err
     assert "run the same command again" in err
     assert (tmp_path / "out.jsonl.journal").exists()
 

@@ -40,7 +40,7 @@ def test_reads_csv_and_json_lines(tmp_path, content):
         ("custom_id,tokens\na,1\nb\n", "line 3: the field 'tokens' is missing"),
         ("custom_id,tokens\na,0\n", "line 2: tokens = '0' but must be above 0"),
         ("custom_id,tokens\na,x\n", "line 2: tokens = 'x' but must be above 0"),
-        ("custom_id,tokens\na,1\na,2\n", "line 3: custom_id 'a' stands there twice"),
+        ("custom_id,tokens\na,1\na,2\n", "line 3: custom_id 'a' occurs twice"),
         ('{"custom_id": "a", "tokens": true}\n', "line 1: tokens = True"),
         ('{"custom_id": "a"}\n', "line 1: the field 'tokens' is missing"),
         ('{"custom_id": "a", "tokens": 1}\n{\n', "line 2 is no JSON"),

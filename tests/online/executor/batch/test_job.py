@@ -141,7 +141,7 @@ def test_an_engine_that_does_not_start_leaves_nothing(tmp_path):
         raise RuntimeError("the engine did not start: no memory")
 
     write_batch(tmp_path / "in.jsonl", [request("a")])
-    with pytest.raises(UnfinishedError, match="no memory; no request was done"):
+    with pytest.raises(UnfinishedError, match="no memory; no request was finished"):
         run_job(job_for(tmp_path), serve, lambda *_: None)
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
@@ -174,7 +174,7 @@ def test_other_settings_are_told_and_taken(tmp_path, caplog):
     with pytest.raises(OSError, match="boom"):
         run(tmp_path, None, [request("a")], report=boom_when_done)
     run(tmp_path, method="fcfs")
-    assert "was begun with other settings" in caplog.text
+    assert "was started with other settings" in caplog.text
 
 
 def test_outputs_that_cannot_be_are_refused_first(tmp_path):

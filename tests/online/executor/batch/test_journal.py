@@ -317,7 +317,9 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", short)
-        with pytest.raises(UnfinishedError, match="No space left on device; make room"):
+        with pytest.raises(
+            UnfinishedError, match="No space left on device; free disk space"
+        ):
             journal.append(ANSWERS[1:])
     assert list(journal.entries) == ["a"]
     journal.append(ANSWERS[2:])
