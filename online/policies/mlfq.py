@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Levels:
-    """Scores by the queue that a request is in.
+    """Scores requests by the number of their queue.
 
     Parameters
     ----------
     quantum : int
-        Tokens of an answer whose work ends the first queue.
+        Quantum of the first queue, in output tokens.
     """
 
     def __init__(self, quantum: int) -> None:
@@ -36,22 +36,22 @@ class Levels:
         self.progress = Progress()
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self.progress.update(state)
         return False
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
-        """Return the number of the queue; a long prompt skips the first ones."""
+        """Return the number of each queue; a long prompt skips the first ones."""
         attained = self.progress.attained_s(requests, ids)
         queue = level(attained, self.progress.answer_s(self.quantum))
         return np.asarray(queue, dtype=np.float64)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Nobody is."""
+        """Return False for all requests."""
         return np.zeros(len(ids), dtype=np.bool_)
 
     def same_until(self, state: State) -> float:
-        """Step in which the first of those that run may move down."""
+        """Step in which the first running request may move down."""
         return state.step + self.progress.tokens_to_next(state, self.quantum)
 
 
@@ -60,15 +60,15 @@ def mlfq(quantum: int = 32, headroom: int = 0) -> Preempting:
     """Multi-level feedback queues, as in FastServe (arXiv 2305.05920).
 
     A request moves down one queue when its attained service, with its prompt's, reaches
-    `quantum`, twice that, four times that, ...; a lower queue runs only with what the
-    higher ones leave, each by arrival. Evictions are at most logarithmically many per
-    request, since only a move down can bring one about, or newcomers above it.
+    `quantum`, twice that, four times that, ...; a lower queue gets only the capacity
+    that the higher ones leave, each by arrival. The evictions of a request are at most
+    logarithmic in its service, except those caused by arrivals in higher queues.
 
     Parameters
     ----------
     quantum : int
-        Tokens of an answer whose work is the first quantum.
+        The first quantum, in output tokens.
     headroom : int
-        Steps of growth that stay free when a request starts.
+        Steps of growth for which blocks stay free when a request starts.
     """
     return Preempting(Levels(quantum), headroom=headroom)

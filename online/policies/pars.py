@@ -1,4 +1,4 @@
-"""PARS (arXiv 2510.03243): a learned rank, and nobody waits for ever."""
+"""PARS (arXiv 2510.03243): a learned rank with bounded waiting."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from online.starvation import BoundedWait
 def pars(
     starvation_s: float = 120.0, admission: Admission = "engine", backfill: int = 0
 ) -> BoundedWait:
-    """Least learned score first; a request without a score comes after those with one.
+    """Least learned score first; requests without a score come last.
 
-    A request that has waited longer than `starvation_s` goes before all others, by the
-    same rule as `max_wait_s` of every policy.
+    A request that has waited longer than `starvation_s` is served before all others, by
+    the same rule as `max_wait_s` of every policy.
 
     Parameters
     ----------
     starvation_s : float
-        Seconds; two minutes in the paper. On a clock of unit steps it counts steps.
+        Seconds; two minutes in the paper. With unit steps it is in steps.
     admission, backfill
-        See `ListPolicy`; look-ahead needs predicted lengths beside the rank.
+        See `ListPolicy`; look-ahead needs predicted lengths besides the rank.
     """
     queue = RankedQueue(ranks.learned, ranks.learned)
     return BoundedWait(ListPolicy(queue, admission, backfill), starvation_s)

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class PlannedStarts:
     """Starts each request at its planned time, in the plan's order.
 
-    One that the engine had no room for at its time starts as soon as it has, before
+    A request that does not fit at its planned time starts as soon as it fits, before
     all that are planned later.
 
     Parameters
     ----------
     start_s : array_like of float, shape (n,)
-        Planned start of each request, by id, in seconds (steps where a step is 1).
+        Planned start of each request, by id, in seconds, or in steps with unit steps.
     """
 
     def __init__(self, start_s: ArrayLike) -> None:
@@ -46,7 +46,7 @@ class PlannedStarts:
         return np.asarray(self.start_s[ids])
 
     def decide(self, state: State) -> Decision:
-        """Start what is due."""
+        """Start the requests whose planned time has come."""
         self._queue.update(state)
         due: list[int] = []
         for i in self._queue:
@@ -76,7 +76,7 @@ def plan(start_s: ArrayLike) -> PlannedStarts:
     "list", about="an offline schedule's order", knows="a length", needs_plan=True
 )
 def in_order(order: ArrayLike, backfill: int = 0) -> ListPolicy:
-    """Follow an order, each request as soon as the forecast lets it."""
+    """Follow an order; each request starts as soon as look-ahead admits it."""
     ids = np.asarray(order, dtype=np.int64)
     position = np.empty(len(ids))
     position[ids] = np.arange(len(ids))

@@ -1,4 +1,4 @@
-"""Sorted-F while requests arrive, with lengths that are only estimated."""
+"""Sorted-F with arrivals over time and lower estimates of lengths."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class MostProgressFirst:
-    """A list policy that has the engine evict who has made the least.
+    """A list policy that orders running requests by output tokens, most first.
 
-    When what runs would overflow, the engine takes from the back.
+    The engine preempts from the back, so requests with the least progress first.
     """
 
     def __init__(self, policy: ListPolicy) -> None:
         self._policy = policy
 
     def decide(self, state: State) -> Decision:
-        """Start as the list says; the least progress last."""
+        """Start in list order, and order running requests by progress."""
         decision = self._policy.decide(state)
-        if decision.start:  # some of which may have come further than who runs
+        if decision.start:  # restarted requests may have more tokens than running ones
             decision = decision._replace(quiet_until=0)
-        if state.quiet:  # all made one token, so nobody passed anybody
+        if state.quiet:  # each made one token, so the order is unchanged
             return decision
         running = state.running
         order = np.argsort(-state.requests.output_tokens[running], kind="stable")
@@ -57,20 +57,20 @@ def sorted_f_amin(
 ) -> MostProgressFirst:
     """Sorted-F with A-min's estimates (arXiv 2508.14544): only lower bounds are known.
 
-    The predicted length counts as a lower bound of the true one. It is raised to what
-    was generated already; groups and look-ahead go by it. When what runs overflows all
-    the same, those with the least progress are evicted and wait again, without or with
-    their tokens as the engine's rule has it (`restart` is A-min's model, `recompute`
-    vLLM's). A-min is `O(log 1/alpha)`-competitive with shortest answer first, `alpha`
-    the least ratio of a bound to its length.
+    The predicted length is used as a lower bound of the true one and raised to the
+    tokens generated so far; groups and look-ahead use it. If the running requests still
+    overflow the cache, those with the least progress are preempted and wait again,
+    without or with their tokens, depending on the engine's rule (`restart` is A-min's
+    model, `recompute` vLLM's). A-min is `O(log 1/alpha)`-competitive with shortest
+    answer first, `alpha` the least ratio of a bound to its length.
 
     Parameters
     ----------
     groups, every, backfill, seed
         See `sorted_f_online`.
     factor : float
-        What an outlived estimate is raised to, in multiples of the tokens known to be
-        needed. 1 is A-min; 2 keeps room for as much again, and evicts less.
+        Multiple of the tokens known to be needed to which an exceeded estimate is
+        raised. 1 is A-min; 2 reserves more memory and causes fewer evictions.
     """
     select = SELECTORS.find(groups)(Options())
     lengths = Raised(factor)

@@ -1,9 +1,9 @@
-"""Sorted-F while requests arrive, with lengths that are known."""
+"""Sorted-F with arrivals over time and known lengths."""
 
 from __future__ import annotations
 
 from online.policies.parts.group_queue import GroupQueue
-from online.policies.parts.lengths import Told
+from online.policies.parts.lengths import PredictedLengths
 from online.policies.parts.listed import ListPolicy
 from online.policy import register_policy
 from sortedf.groups import SELECTORS
@@ -11,7 +11,7 @@ from sortedf.options import Options
 
 
 @register_policy(
-    "sorted-f-online", about="Sorted-F, solved again as others arrive", knows="a length"
+    "sorted-f-online", about="Sorted-F, solved again at arrivals", knows="a length"
 )
 def sorted_f_online(
     groups: str = "quantile-greedy",
@@ -22,25 +22,25 @@ def sorted_f_online(
 ) -> ListPolicy:
     """Sorted-F over a receding horizon (arXiv 2508.06133).
 
-    Phase 1 selects groups of least `F(X) = sum of o / |X|^2` among what waits, phase 2
-    starts them in that order by look-ahead, given what runs, which is never moved. For
-    a backlog with exact groups it is Sorted-F, with its ratio of 48.
+    Phase 1 selects groups of least `F(X) = sum of o / |X|^2` among the waiting
+    requests, phase 2 starts them in that order by look-ahead beside the running
+    requests. For a backlog with exact groups it is Sorted-F, with its ratio of 48.
 
     Parameters
     ----------
     groups : str
-        What selects a group, one of `sortedf.groups.SELECTORS`.
+        Group selector, one of `sortedf.groups.SELECTORS`.
     every : int
-        Arrivals after which groups are selected again; 0: only when all that were
-        selected have started.
+        Arrivals after which groups are selected again; 0: only when all selected
+        requests have started.
     keep_group : bool
-        Whether a group of which some have started stays in front.
+        Whether a group of which some requests have started stays first.
     backfill : int
-        How many requests that do not fit may be passed over.
+        Requests that do not fit and may be passed over, at most.
     seed : int
-        For the samples of `quantile-greedy`.
+        Seed of the samples of `quantile-greedy`.
     """
     select = SELECTORS.find(groups)(Options())
-    lengths = Told()
+    lengths = PredictedLengths()
     queue = GroupQueue(select, lengths, every=every, keep_group=keep_group, seed=seed)
     return ListPolicy(queue, "look-ahead", backfill, lengths)

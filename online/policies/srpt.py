@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Remaining:
-    """Scores by the tokens that are yet to make, by the predicted length.
+    """Scores requests by remaining tokens of the predicted length.
 
     Parameters
     ----------
     limit : float
-        Part of its predicted length after which a request is not evicted any more.
+        Share of its predicted length after which a request is no longer evicted.
     """
 
     def __init__(self, limit: float) -> None:
@@ -36,29 +36,29 @@ class Remaining:
         self.progress = Progress()
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         if self.limit < math.inf:
             self.progress.update(state)
         return False
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
-        """Tokens left; 1 for a request that has outlived its prediction."""
+        """Remaining tokens; 1 for a request that has exceeded its prediction."""
         left = requests.predicted[ids] - requests.output_tokens[ids]
         return np.asarray(np.maximum(left, 1), dtype=np.float64)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Those that have made enough of what was predicted."""
+        """Whether each request has reached `limit` of its predicted length."""
         if self.limit == math.inf:
             return np.zeros(len(ids), dtype=np.bool_)
         enough = self.limit * requests.predicted[ids]
         return np.asarray(self.progress.output_tokens(ids) >= enough)
 
     def same_until(self, state: State) -> float:
-        """Until one that runs draws level with another, or is protected.
+        """Step in which a running request ties with another or becomes protected.
 
-        With each token all of them are further ahead of who waits, and none overtakes
-        another; but those that outlive their prediction stay at 1, where the others
-        come as well.
+        Each token lowers the scores of all running requests by one, below those of
+        waiting ones and without changing their order; but requests that exceed their
+        prediction stay at 1, which the others can reach.
         """
         running, requests = state.running, state.requests
         if not len(running):
@@ -81,17 +81,17 @@ def srpt(
 
     With true lengths and free preemption it has the least mean response time on one
     machine; here a machine runs many requests at once and each eviction costs the KV.
-    With a `limit` below 1 it plays the part of TRAIL (arXiv 2410.01035), which stops
-    preempting a request that has made that part of its predicted length (0.8 there).
+    With a `limit` below 1 it corresponds to TRAIL (arXiv 2410.01035), which does not
+    preempt a request that has made that share of its predicted length (0.8 there).
 
     Parameters
     ----------
     limit : float
-        Part of its predicted length after which a request is not evicted any more;
-        without a limit if left out.
+        Share of its predicted length after which a request is no longer evicted; no
+        limit if left out.
     hysteresis : float
-        Tokens by which a waiting request has to be shorter than one that goes for it.
+        Tokens by which a waiting request must be shorter than one evicted for it.
     headroom : int
-        Steps of growth that stay free when a request starts.
+        Steps of growth for which blocks stay free when a request starts.
     """
     return Preempting(Remaining(limit), hysteresis=hysteresis, headroom=headroom)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def one_bit(threshold: float = 150_000.0) -> ListPolicy:
     """Small requests before large ones, by arrival within each.
 
-    The one-bit form of smallest volume first (arXiv 2606.22327): all that is used of a
-    request's length is whether its volume `s o + o (o + 1) / 2` is above a threshold.
-    The engine's own admission, since lengths are not known.
+    The one-bit form of smallest volume first (arXiv 2606.22327): it only uses whether a
+    request's volume `s o + o (o + 1) / 2` is above a threshold. Admission is the
+    engine's, since lengths are not known.
 
     Parameters
     ----------

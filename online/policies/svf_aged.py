@@ -1,4 +1,4 @@
-"""Smallest volume first with age: a short mean and a short tail, by one number."""
+"""Smallest volume first with age: one parameter trades mean against tail."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class DueQueue:
     """Waiting requests by due date: arrival plus `patience` times their work.
 
-    The work of a request is how long the whole engine is busy with it; see
-    `engine_work_s`. With this the due date needs the engine's rules and step times,
-    which come with the first snapshot and never change.
+    The work of a request is the time for which it alone keeps the engine busy; see
+    `engine_work_s`. It depends on the engine's rules and step times, which come with
+    the first snapshot and do not change.
 
     Parameters
     ----------
@@ -72,15 +72,15 @@ def svf_aged(
     A request is due at `a + patience * w`, with `w` the seconds for which it alone
     would keep the engine busy (its memory-time volume over the cache, and its prompt).
     First come, first served for 0, smallest volume first for a large `patience`; in
-    between the mean stays near the latter's and the tail near the former's. Nobody
-    who arrives after a request's due date goes before it, so that its wait is bounded
-    by its own size: no starvation, without a threshold to set. Not preemptive, and with
-    look-ahead and right lengths nothing is ever preempted.
+    between the mean stays near the latter's and the tail near the former's. Requests
+    that arrive after a request's due date come after it, so its wait is bounded by its
+    own size: no starvation, without a threshold to set. Not preemptive, and with
+    look-ahead and correct lengths no request is ever preempted.
 
     Parameters
     ----------
     patience : float
-        Seconds of waiting that a second of work is worth.
+        Seconds of waiting per second of work.
     admission, backfill
         See `ListPolicy`.
     """

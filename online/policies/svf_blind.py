@@ -1,4 +1,4 @@
-"""Smallest volume first where only finished answers are known."""
+"""Smallest volume first by the lengths of completed answers only."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from online.state import State
 
 LOOK_EVERY = 16
-"""Steps after which expected usage is looked at again if nothing happens."""
+"""Steps after which expected usage is evaluated again without an event."""
 
 
 class Blind:
-    """Starts the head of a queue as far as there will probably be room.
+    """Starts the head of a queue as far as it fits the expected usage.
 
-    It looks again whenever something happens, and every so often if nothing does, as
-    the room that is expected changes with what the running requests have made.
+    It decides again at each event, and every `LOOK_EVERY` steps without one, since the
+    expected usage changes with the tokens of the running requests.
 
     Parameters
     ----------
@@ -50,23 +50,23 @@ class Blind:
         return self._standing
 
 
-@register_policy("svf-blind", about="svf-boost by finished answers", knows="nothing")
+@register_policy("svf-blind", about="svf-boost by completed answers", knows="nothing")
 def svf_blind(
     share: float = 0.5, gamma: float | None = None, margin: float = 1.0
 ) -> Blind:
-    """As `svf-boost`, with nothing known of an answer but how long others were.
+    """`svf-boost` with answer lengths estimated from completed answers.
 
-    A request counts with its expected volume: its own prompt, and the mean and mean
-    square of the answers that have finished. It starts if the KV that is expected to be
-    in use in every coming step leaves room for it, by the histogram of these answers.
-    No model, nothing to train. Where the forecast fails the engine preempts.
+    The expected volume of a request is computed from its prompt and the mean and mean
+    square of the completed answers. It starts if it fits beside the expected KV usage
+    in every future step, by the histogram of these answers. No model is trained. If the
+    forecast is wrong the engine preempts.
 
     Parameters
     ----------
     share, gamma
         See `svf_boost`.
     margin : float
-        Standard deviations of the expected usage that stay free.
+        Standard deviations of the expected usage to keep free.
     """
     answers = Answers()
     return Blind(BoostQueue(share, gamma, answers), ExpectedRoom(answers, margin))

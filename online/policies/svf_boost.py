@@ -1,4 +1,4 @@
-"""Smallest volume first by as much as the queue is long."""
+"""Smallest volume first, weighted by the backlog."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from online.policy import register_policy
 def svf_boost(
     share: float = 0.5, gamma: float | None = None, backfill: int = 0
 ) -> ListPolicy:
-    """Small volumes first, but only by as much as the queue is long.
+    """Small volumes first, by a boost that grows with the backlog.
 
     Least `a - b_gamma(w)` first, with UniBoost's boost `b` and `w` the seconds for
     which a request alone would keep the engine busy (its memory-time volume over the
-    cache, and its prompt). `1 / gamma`, the time by which small requests may pass
-    others, is `share` times the work of all that wait: first come, first served where
-    nothing waits, ever more by volume as memory gets scarce. Starts by look-ahead; with
-    right lengths nothing is ever preempted. A request of work `w` is passed only by
-    those that arrive within its own boost and theirs, so that none starves.
+    cache, and its prompt). `1 / gamma`, the time by which small requests may overtake
+    others, is `share` times the work of all waiting requests: first come, first served
+    for an empty queue, and increasingly by volume as the backlog grows. Starts by
+    look-ahead; with correct lengths no request is ever preempted. A request of work `w`
+    is overtaken only by requests that arrive within its boost and theirs, so none
+    starves.
 
     Parameters
     ----------
     share : float
-        Of the backlog.
+        `1 / gamma` as a multiple of the backlog's work.
     gamma : float, optional
-        In 1/seconds; fixed instead.
+        A fixed value instead, in 1/seconds.
     backfill : int
-        How many requests that do not fit may be passed over.
+        Requests that do not fit and may be passed over, at most.
     """
     return ListPolicy(BoostQueue(share, gamma), "look-ahead", backfill)

@@ -9,7 +9,7 @@ from online.policy import register_policy
 
 @register_policy("total-size", about="smallest s + o first", knows="a length")
 def total_size(admission: Admission = "look-ahead", backfill: int = 0) -> ListPolicy:
-    """Smallest prompt and answer together first.
+    """Smallest sum of prompt and answer first.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Boosted:
-    """Scores by `phi = a - b_gamma(w)`: arrival less the boost of effective work.
+    """Scores `phi = a - b_gamma(w)`: arrival minus the boost of effective work.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Boosted:
         )
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot; who waits is scored anew when gamma has changed."""
+        """Update from a snapshot; return whether gamma, and so every score, changed."""
         self._progress.update(state)
         self._guard.update(state)
         return self.gamma.observe(response_times(state))
@@ -62,11 +62,11 @@ class Boosted:
         return arrival_s - boost(work_s, self.gamma.value)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Who MemGuard protects."""
+        """Whether MemGuard protects each request."""
         return self._guard.protected(requests, ids)
 
     def same_until(self, state: State) -> float:
-        """Step before which work stays as it is."""
+        """Step before which no score changes."""
         return self._guard.same_until(state)
 
 
@@ -82,27 +82,27 @@ def uniboost(
     window: int = WINDOW,
     headroom: int = 0,
 ) -> Preempting:
-    """UniBoost with MemGuard; gamma adaptive (gamma-Ada) unless it is given.
+    """UniBoost with MemGuard; gamma is adaptive (gamma-Ada) unless given.
 
     Least `phi_i(t) = a_i - b_gamma(w_i(t))` first, whether a request waits or runs;
     `w = max(attained service, work of the prompt)`, in seconds. First come, first
-    served for an infinite gamma, least attained service for gamma to 0. At the decay
-    rate of the response times' tail, boosting is tail optimal on one machine without
-    cost of preemption; here MemGuard bounds the evictions of a request logarithmically.
+    served for an infinite gamma, least attained service for gamma to 0. If gamma is the
+    decay rate of the response times' tail, it is tail optimal on one machine with free
+    preemption; here MemGuard bounds the evictions of a request logarithmically.
 
     Parameters
     ----------
     gamma : float, optional
         In 1/seconds.
     hysteresis : float
-        Seconds of score by which a waiting request must be ahead of one that is evicted
-        for it.
+        Difference in score, in seconds, by which a waiting request must precede one
+        evicted for it.
     guard_tokens : int
-        MemGuard's `k`: the first threshold of attained service, as tokens of an answer.
+        MemGuard's `k`: the first threshold of attained service, in output tokens.
     window : int
-        Response times that an adaptive gamma is fitted to.
+        Response times to which an adaptive gamma is fitted.
     headroom : int
-        Steps of growth that stay free when a request starts.
+        Steps of growth for which blocks stay free when a request starts.
     """
     scorer = Boosted(make_gamma(gamma, window), guard_tokens)
     return Preempting(scorer, hysteresis=hysteresis, headroom=headroom)
@@ -115,7 +115,7 @@ def uniboost_base(
     window: int = WINDOW,
     headroom: int = 0,
 ) -> Preempting:
-    """UniBoost's unified queue alone: what it does without MemGuard.
+    """UniBoost's unified queue without MemGuard.
 
     Options as for `uniboost`.
     """

@@ -36,8 +36,8 @@ BEGINS = json.dumps({"format": FORMAT})[:-1].encode()
 
 SUFFIX = ".journal"
 
-HOW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""How it is opened: never through a link, which leads to another file, nor waiting."""
+OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags of opening the journal: links are not followed, and it does not block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Journal:
                 )
 
     def refuse_others(self, custom_ids: Iterable[str]) -> None:
-        """Refuse a journal with requests that are not among these.
+        """Raise if the journal has requests that are not among these.
 
         Raises
         ------
@@ -244,22 +244,22 @@ class Journal:
 _AFTER_OUTPUT = b"}\n"
 
 _NOT_OURS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What comes of taking content apart that is something else."""
+"""Exceptions of parsing a line that is not of a journal."""
 
 PART = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
 
 MOST_IN_LINE = 1 << 28
-"""Most bytes of a line; no answer is as long."""
+"""Largest length of a line in bytes, above that of any answer."""
 
 
 def _is_torn(line: bytes) -> bool:
-    """Whether a last line can be what was left of one; lost parts of it read as 0."""
+    """Whether a last line can be a partly written one; lost blocks are read as 0."""
     return not line.endswith(b"\n") or b"\0" in line
 
 
 def _entry(line: bytes, offset: int) -> Entry | None:
-    """Take a line apart that begins at `offset`; None if a run did not write it."""
+    """Parse the line that begins at `offset`; None if a run did not write it."""
     try:
         refuse_too_many_values(line)
         content = json.loads(line)
@@ -281,7 +281,7 @@ def _entry(line: bytes, offset: int) -> Entry | None:
 
 
 def _lines(number: int, path: Path) -> Iterator[bytes]:
-    """Give the lines of a file with their ends, without another handle of it."""
+    """Yield the lines of a file with their newlines, without a second handle of it."""
     rest, offset = b"", 0
     while part := os.pread(number, PART, offset):
         offset += len(part)
@@ -315,7 +315,7 @@ def _open_locked(path: Path) -> int:
     """Open and lock the journal, creating it if it does not exist."""
     while True:
         try:
-            number = os.open(path, HOW, 0o666)
+            number = os.open(path, OPEN_FLAGS, 0o666)
         except OSError as error:
             reason = error.strerror
             if error.errno == errno.ELOOP:

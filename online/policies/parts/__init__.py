@@ -1,1 +1,1 @@
-"""What policies are put together from: queues, ranks, scores and admission."""
+"""Parts of policies: queues, ranks, scores and admission."""

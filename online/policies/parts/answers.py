@@ -1,4 +1,4 @@
-"""What finished answers tell of those to come: how long they were."""
+"""Distribution of the lengths of completed answers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LONGEST = 2**16
-"""Answers longer than this count as this long."""
+"""Largest length distinguished; longer answers count as this."""
 
 
 class Answers:
-    """Lengths of the answers that have finished, as far as they were looked at.
+    """Lengths of the completed answers.
 
-    They are taken in by batches that grow with what is known, so that the cost per
-    answer does not depend on how long a server runs.
+    They are added in batches that grow with their number, so that the cost per answer
+    does not grow with the uptime of a server.
 
     Attributes
     ----------
     count : int
-        Answers taken in.
+        Number of answers added.
     mean, square : float
-        Of their lengths, and of the squares of these.
+        Means of their lengths and of the squared lengths.
     longest : int
     """
 
@@ -43,7 +43,7 @@ class Answers:
         self._above: Ints = self._times
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot; return whether more is known now."""
+        """Update from a snapshot; return whether answers were added."""
         if len(state.ended):
             made = state.requests.output_tokens[np.array(state.ended, dtype=np.int64)]
             self._new += np.minimum(made[made > 0], LONGEST).tolist()
@@ -62,10 +62,10 @@ class Answers:
         return True
 
     def go_on(self, made: Ints, ahead: Ints) -> Floats:
-        """Chance that an answer with `made` tokens goes on after `ahead` more.
+        """Probability that an answer with `made` tokens is longer than `made + ahead`.
 
-        The share among the answers seen that were longer than `made`. One beyond all of
-        these is taken to go on for as long as it has lasted.
+        The share among the observed answers longer than `made`. If there are none, the
+        answer is assumed to have as many further tokens as were made.
 
         Parameters
         ----------

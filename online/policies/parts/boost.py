@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FIRST_COME = math.inf
-"""The `gamma` without any boost."""
+"""The `gamma` without boost: first come, first served."""
 
 WINDOW = 1000
-"""Response times that an adaptive gamma is fitted to."""
+"""Response times to which an adaptive gamma is fitted."""
 
 TINY = 1e-300
-"""Work below which the boost stays as it is, so that it is finite."""
+"""Value of `gamma w` below which the boost is constant, so that it is finite."""
 
 
 def boost(work_s: Floats, gamma: float) -> Floats:
@@ -37,7 +37,7 @@ def boost(work_s: Floats, gamma: float) -> Floats:
 
 
 def checked_gamma(gamma: float) -> float:
-    """Return a `gamma` that makes sense, or say why it does not."""
+    """Return `gamma`; raise ValueError unless it is positive."""
     if not gamma > 0:
         raise ValueError(f"gamma = {gamma} but must be above 0, in 1/seconds.")
     return gamma
@@ -46,8 +46,8 @@ def checked_gamma(gamma: float) -> float:
 def tail_slope(response_s: ArrayLike) -> float | None:
     """Decay rate of the tail of response times, between P95 and P99.
 
-    Least squares fit of `ln P(T > t)` against `t` over the observations that lie there;
-    None where they do not show any decay.
+    Least squares fit of `ln P(T > t)` against `t` over these observations; None if they
+    do not determine a slope.
     """
     times = np.sort(np.asarray(response_s, dtype=np.float64))
     n = len(times)
@@ -61,26 +61,26 @@ def tail_slope(response_s: ArrayLike) -> float | None:
 
 
 class FixedGamma:
-    """A `gamma` that stays."""
+    """A constant `gamma`."""
 
     def __init__(self, gamma: float) -> None:
         self.value = checked_gamma(gamma)
 
     def observe(self, response_s: Iterable[float]) -> bool:
-        """Learn nothing."""
+        """Ignore response times; return False."""
         return False
 
 
 class AdaptiveGamma:
     """Gamma-Ada: `gamma` is the slope of the log tail of observed response times.
 
-    Until `window / 10` requests have finished there is no boost: first come, first
-    served. Then it is fitted anew each time that as many more have.
+    Until `window / 10` requests have completed there is no boost: first come, first
+    served. Then it is fitted again after each further `window / 10` completions.
 
     Parameters
     ----------
     window : int
-        How many of the last response times are looked at.
+        Number of the last response times used.
     """
 
     def __init__(self, window: int) -> None:
@@ -95,7 +95,7 @@ class AdaptiveGamma:
         self._new = 0
 
     def observe(self, response_s: Iterable[float]) -> bool:
-        """Take in response times; return whether `value` has changed."""
+        """Add response times; return whether `value` has changed."""
         for t in response_s:
             self._seen.append(t)
             self._new += 1
@@ -110,5 +110,5 @@ class AdaptiveGamma:
 
 
 def make_gamma(gamma: float | None, window: int) -> FixedGamma | AdaptiveGamma:
-    """Return a fixed gamma, or an adaptive one where none is given."""
+    """Return a fixed gamma, or an adaptive one if none is given."""
     return AdaptiveGamma(window) if gamma is None else FixedGamma(gamma)

@@ -1,4 +1,4 @@
-"""Boost by memory-time volume: UniBoost's score on SVF's measure of work."""
+"""Boost by memory-time volume: UniBoost's score with SVF's measure of work."""
 
 from __future__ import annotations
 
@@ -25,40 +25,41 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CLOSE = 1.25
-"""Ratio of two values of gamma between which nothing is sorted anew."""
+"""Ratio of new to old gamma up to which the queue is not sorted again."""
 
 
 class Backlog:
-    """Seconds of work of all that wait."""
+    """Work of all waiting requests, in seconds."""
 
     def __init__(self) -> None:
         self.total_s = 0.0
         self._work_s: dict[int, float] = {}
 
     def replace(self, ids: Ints, work_s: Floats) -> None:
-        """Enter requests, or their new work."""
+        """Add requests, or update their work."""
         for i, work in zip(ids.tolist(), work_s.tolist(), strict=True):
             self.total_s += work - self._work_s.get(i, 0.0)
             self._work_s[i] = work
 
     def drop(self, i: int) -> None:
-        """Take out a request that no longer waits."""
+        """Remove a request that no longer waits."""
         self.total_s -= self._work_s.pop(i, 0.0)
         if not self._work_s:
-            self.total_s = 0.0  # without what rounding has left
+            self.total_s = 0.0  # removes rounding errors
 
 
 class BoostQueue:
-    """Waiting requests by arrival less the boost of their work for the whole engine.
+    """Waiting requests by arrival minus the boost of their work for the whole engine.
 
     Parameters
     ----------
     share : float
-        Time by which small requests may pass others, `1 / gamma`, in backlogs.
+        `1 / gamma`, the time by which small requests may overtake others, as a multiple
+        of the backlog's work.
     gamma : float, optional
-        Fixed, in 1/seconds, whatever the backlog.
+        A fixed value instead, in 1/seconds.
     answers : Answers, optional
-        Where lengths are learned and not told.
+        Distribution of answer lengths, used instead of predicted lengths.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class BoostQueue:
         self._queue = RankedQueue(self._score)
 
     def update(self, state: State) -> None:
-        """Apply what joined, left and changed; sort anew if scores have changed."""
+        """Apply what joined, left and changed; sort again if all scores changed."""
         self._rules, self._time = state.rules, state.step_time
         refreshed = self._answers is not None and self._answers.update(state)
         self._count(state, refreshed)
@@ -101,7 +102,7 @@ class BoostQueue:
             self._backlog.replace(ids, self._work_s(state.requests, ids))
 
     def _adapt(self) -> bool:
-        """Let gamma follow the backlog; return whether it has changed."""
+        """Adapt gamma to the backlog; return whether it has changed."""
         if self._fixed:
             return False
         span_s = self.share * self._backlog.total_s

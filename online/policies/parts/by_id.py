@@ -15,7 +15,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def grown(array: NDArray[Scalar], state: State) -> NDArray[Scalar]:
-    """Return `array`, with zeros behind it for ids that the table has got since."""
+    """Return `array`, extended with zeros to the size of the request table."""
     missing = len(state.requests.output_tokens) - len(array)
     if missing <= 0:
         return array
@@ -23,7 +23,7 @@ def grown(array: NDArray[Scalar], state: State) -> NDArray[Scalar]:
 
 
 def newcomers(state: State) -> NDArray[np.int64]:
-    """Ids that wait for the first time, whoever had the id before."""
+    """Ids of requests that wait for the first time, including reused ids."""
     never_ran = state.requests.preemptions
     fresh = [i for i in state.joined if never_ran[i] == 0]
     return np.array(fresh, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Admission by expected usage: start what the cache will probably have room for."""
+"""Admission by expected KV usage in future steps."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 POINTS = 24
-"""Coming steps that are looked at, from the next one to the longest answer."""
+"""Future steps evaluated, from the next one to the longest answer."""
 
 
 class ExpectedRoom:
-    """Tells who may start, by the KV that is expected to be in use in coming steps.
+    """Admits requests by the expected KV usage in future steps.
 
     A request that runs holds `s + made + h` tokens `h` steps from now with the chance
     that its answer goes on that long. Usage is the sum: of its mean and `margin`
@@ -37,7 +37,7 @@ class ExpectedRoom:
     Parameters
     ----------
     answers : Answers
-        Updated by whoever owns it, before this.
+        Must be updated before each call.
     margin : float
     """
 
@@ -48,9 +48,9 @@ class ExpectedRoom:
         self._answers = answers
 
     def admit(self, state: State, head: Sequence[int]) -> list[int]:
-        """Return the first of `head`, up to the one for which there is no room."""
+        """Return the requests of `head` up to the first that does not fit."""
         if not (head and self._answers.count):
-            return list(head)  # nothing to go by
+            return list(head)  # no data yet
         steps = self._steps()
         mean, variance = self._usage(state, head, steps)
         count = len(state.running)
@@ -64,7 +64,7 @@ class ExpectedRoom:
         return list(head[:first])
 
     def _steps(self) -> Ints:
-        """Look at steps ahead that are the denser, the nearer they are."""
+        """Return the steps ahead to evaluate, denser in the near future."""
         return np.unique(
             np.geomspace(1, self._answers.longest + 1, POINTS).astype(np.int64)
         )

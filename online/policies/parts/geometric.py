@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def level(work: Floats, first: float) -> Ints:
-    """How many of the thresholds `first, 2 first, 4 first, ...` are reached."""
+    """Count the thresholds `first, 2 first, 4 first, ...` reached."""
     # frexp(x) gives x = m 2^e with m in [1/2, 1): exact, unlike a logarithm.
     exponent = np.frexp(work / first)[1]
     return np.asarray(np.maximum(exponent, 0), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Waiting requests in Sorted-F's groups, which are selected again as others arrive."""
+"""Waiting requests in Sorted-F's groups, selected again as requests arrive."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class GroupQueue:
-    """The plan: groups of least `F`, one after the other, over what waits.
+    """The plan: groups of least `F`, one after the other, of the waiting requests.
 
-    Only as many groups are selected as somebody asks for, since all after them may be
-    selected anew before their turn comes.
+    Only as many groups are selected as are needed, since later ones may be selected
+    again before they start.
 
     Parameters
     ----------
     select : Selector
-        Picks the next group.
+        Selects the next group.
     lengths : Lengths
-        Answer lengths; updated by whoever owns them, before this.
+        Answer lengths; must be updated before each call.
     every : int
-        Arrivals after which the plan is thrown away; 0: never, it is used up first.
+        Arrivals after which the plan is discarded; 0: never.
     keep_group : bool
-        Whether the group that has begun to start stays in front of a new plan.
+        Whether a group of which some requests have started stays first in a new plan.
     seed : int
-        For selectors that sample.
+        Seed of selectors that sample.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class GroupQueue:
         self._keep_group = keep_group
         self._rng = np.random.default_rng(seed)
         self._rows = SortedRows(4)  # answer length, id, prompt, peak
-        self._decode: dict[int, int] = {}  # of all that wait
+        self._decode: dict[int, int] = {}  # of all waiting requests
         self._groups: list[list[int]] = []
-        self._begun = False  # whether somebody of the first group has started
+        self._begun = False  # whether a request of the first group has started
         self._arrivals = 0
         self._state: State | None = None
 
     def update(self, state: State) -> None:
-        """Apply what joined, left and changed; throw the plan away when it is time."""
+        """Apply what joined, left and changed; discard the plan if it is due."""
         self._state = state
         if state.left:
             self._drop(state.left, started=True)
@@ -85,7 +85,7 @@ class GroupQueue:
             self._groups = self._groups[:1] if frozen else []
 
     def head(self, count: int) -> list[int]:
-        """Return the first `count` ids of the plan; it grows group by group."""
+        """Return the first `count` ids of the plan, selecting groups as needed."""
         count = min(count, len(self._decode))
         while sum(map(len, self._groups)) < count:
             self._groups.append(self._next_group())
@@ -110,7 +110,7 @@ class GroupQueue:
         size, most, extra = rules.block_size, rules.num_blocks, rules.extra_slots
         rows = []
         for i in ids:
-            # What it has made is part of the prompt now.
+            # Output tokens of an evicted request are prefilled with its prompt.
             decode = max(lengths.item(i) - each.output_tokens[i], 1)
             prefill = each.prefill[i] + each.output_tokens[i]
             blocks = min(-(-(prefill + decode - 1 + extra) // size), most)
@@ -119,7 +119,7 @@ class GroupQueue:
         self._rows.insert(rows)
 
     def _next_group(self) -> list[int]:
-        """Select a group among those that are in none."""
+        """Select a group among the requests without one."""
         assert self._state is not None
         rules = self._state.rules
         decode, ids, prefill, peak = self._rows.columns()

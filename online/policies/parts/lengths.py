@@ -1,4 +1,4 @@
-"""Answer lengths that a policy reckons with: as told, or raised when outlived."""
+"""Answer lengths used by a policy: as predicted, or raised when exceeded."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ class Lengths(Protocol):
     by_id: Ints
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         ...
 
     def same_until(self, state: State, start: Sequence[int]) -> float:
-        """Step before which they stay as they are, if nothing but `start` happens."""
+        """Step before which they do not change without an event other than `start`."""
         ...
 
 
-class Told:
-    """The lengths that came with the requests, true or predicted."""
+class PredictedLengths:
+    """The lengths given with the requests, true or predicted."""
 
     def __init__(self) -> None:
         self.by_id: Ints = np.zeros(0, dtype=np.int64)
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self.by_id = state.requests.predicted
 
     def same_until(self, state: State, start: Sequence[int]) -> float:
-        """They stay as they are until something happens."""
+        """Return infinity: they change only by events."""
         return math.inf
 
 
 class Raised:
-    """Lengths told, raised to what was made already: A-min's estimates.
+    """Predicted lengths, raised to the tokens known to be needed: A-min's estimates.
 
-    A request that has made `j` tokens and is not done has at least one more to come,
-    and keeps that estimate where an eviction loses the tokens.
+    An unfinished request with `j` output tokens needs at least `j + 1`, and keeps that
+    estimate if an eviction loses the tokens.
 
     Parameters
     ----------
     factor : float
-        What an outlived estimate is raised to, in multiples of the tokens known to be
-        needed; 1 is A-min.
+        Multiple of the tokens known to be needed to which an exceeded estimate is
+        raised; 1 is A-min.
     """
 
     def __init__(self, factor: float = 1.0) -> None:
@@ -70,13 +70,13 @@ class Raised:
         self.by_id = self._raised
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self._raised = grown(self._raised, state)
         if state.joined:
             fresh = newcomers(state)
             self._raised[fresh] = state.requests.predicted[fresh]
         for i in state.changed:
-            if state.requests.preemptions[i] == 0:  # else more is known by now
+            if state.requests.preemptions[i] == 0:  # else the raised value is newer
                 self._raised[i] = state.requests.predicted[i]
         running = state.running
         needed = state.requests.output_tokens[running] + 1
@@ -84,15 +84,14 @@ class Raised:
         raised = np.ceil(self.factor * needed[outlived])
         raised = np.minimum(raised, UNKNOWN).astype(np.int64)
         self._raised[running[outlived]] = raised
-        # Read-only as the told ones are, so that the kernel is compiled once.
+        # Read-only like predicted lengths, so that the kernel is compiled only once.
         self.by_id = self._raised.view()
         self.by_id.flags.writeable = False
 
     def same_until(self, state: State, start: Sequence[int]) -> float:
-        """Step in which the first of those that run will have outlived its estimate.
+        """Step in which the first running request exceeds its estimate.
 
-        Where an estimate is raised to no more than what is needed, it comes to the same
-        whether it is done in every step or once.
+        With `factor` 1, raising an estimate in every step or once is equivalent.
         """
         ids = np.append(state.running, np.array(start, dtype=np.int64))
         if self.factor == 1 or not len(ids):

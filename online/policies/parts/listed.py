@@ -1,11 +1,11 @@
-"""List policies: a fixed rank for the queue, and a rule for who may start."""
+"""List policies: a queue in some order, and an admission rule."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from online.policies.parts.lengths import Lengths, Told
+from online.policies.parts.lengths import Lengths, PredictedLengths
 from online.policies.parts.look_ahead import LookAhead
 from online.policies.parts.moving_queue import MovingQueue
 from online.policies.parts.ranked_queue import RankedQueue
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Admission = Literal["engine", "look-ahead"]
 
 FIRST = 4
-"""Requests to look at first, where most often one or two can start."""
+"""Requests considered first, since usually at most one or two can start."""
 
 
 class Queue(Protocol):
@@ -39,12 +39,12 @@ class ListPolicy:
     ----------
     queue : Queue
     admission : {"engine", "look-ahead"}
-        Start whatever the engine has room for now, or only what will never overflow by
-        the predicted lengths.
+        Start requests that fit now, by the engine's rule, or only those that never
+        overflow the cache by the predicted lengths.
     backfill : int
-        How many requests that do not fit look-ahead may pass over.
+        Requests that do not fit and that look-ahead may pass over, at most.
     lengths : Lengths, optional
-        Answer lengths that look-ahead reckons with; as they were told if left out.
+        Answer lengths for look-ahead; the predicted ones if left out.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class ListPolicy:
         if backfill and admission == "engine":
             raise ValueError(
                 f"backfill = {backfill} but must be 0 with admission = 'engine'; "
-                "look-ahead can pass over what does not fit."
+                "look-ahead can pass over requests that do not fit."
             )
         self.queue = queue
         self.backfill = backfill
-        self.lengths = lengths or Told()
+        self.lengths = lengths or PredictedLengths()
         self.look = LookAhead(backfill) if admission == "look-ahead" else None
         self._moves = isinstance(queue, MovingQueue)
         self._started: list[int] = []
@@ -76,7 +76,7 @@ class ListPolicy:
         self.queue.update(state)
         if self.look is None:
             start, until = fitting_head(state, self.queue), math.inf
-            if start:  # who of them fits, the engine knows best
+            if start:  # the engine decides which of them fit
                 return Decision(start=start)
         else:
             start, until = self._look(self.look, state)
@@ -88,9 +88,9 @@ class ListPolicy:
         return Decision(start=start, quiet_until=until)
 
     def _look(self, look: LookAhead, state: State) -> tuple[list[int], float]:
-        """Ask the forecast, unless an earlier answer still holds.
+        """Compute the forecast, unless an earlier one is still valid.
 
-        Returns who starts, and for how long nobody else will.
+        Returns the requests to start, and the step before which no other can start.
         """
         look.forget(state.left)
         look.forget(state.changed)
@@ -102,7 +102,7 @@ class ListPolicy:
         if until > state.step:
             return [], until
         room = first
-        while True:  # look at more only when all can start
+        while True:  # consider more requests only if all can start
             head = self.queue.head(room + FIRST)
             start = look.admit(state, head, self.lengths.by_id)
             if len(head) < room + FIRST or len(start) + self.backfill < len(head):
@@ -112,11 +112,11 @@ class ListPolicy:
             self._started = start
             gone = set(start)
             head = self.queue.head(first + len(start))
-            head = [i for i in head if i not in gone]
+            head = [i for i in head if i not in starting]
         return start, look.wait_until(head[:first])
 
     def _surprised(self, state: State) -> bool:
-        """Whether somebody left before the forecast said so, or long after.
+        """Whether an event differs from the forecast, which then is invalid.
 
         Or is expected to, by what has become known of it while it ran. Or began to run
         without having been foreseen, and may share its prefix with some who wait.
@@ -135,23 +135,22 @@ class ListPolicy:
 
 
 def is_full(state: State) -> bool:
-    """Whether nobody can start, whoever it is, before somebody leaves."""
-    places = state.rules.seqs_cap - len(state.running)
-    return places <= 0 or state.free_blocks <= 0 or state.num_waiting == 0
+    """Whether no request can start before a running one completes."""
+    free_seqs = state.rules.seqs_cap - len(state.running)
+    return free_seqs <= 0 or state.free_blocks <= 0 or state.num_waiting == 0
 
 
 def fitting_head(state: State, queue: Queue) -> list[int]:
-    """Return the head of a queue: requests that the engine may have room for.
+    """Return the head of a queue: requests that may fit now.
 
-    The engine itself stops at the first that does not fit; nothing behind it is worth
-    handing over.
+    The engine stops at the first that does not fit, so later ones are left out.
     """
     rules, each, free = state.rules, state.requests.each, state.free_blocks
     most = min(rules.seqs_cap - len(state.running), free)
     if most <= 0:
         return []
     prefill, made = each.prefill, each.output_tokens
-    whole = rules.reserve_prompt  # else it starts whoever has room for a first chunk
+    whole = rules.reserve_prompt  # else the first chunk must fit
     head = queue.head(min(most, FIRST))
     while True:
         tokens = [prefill[i] + made[i] for i in head]
@@ -164,7 +163,7 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
                 return head[:position]
         if len(head) in (most, state.num_waiting):
             return head
-        # All of them fit: there may be more.
+        # All of them fit: consider more.
         free, head = state.free_blocks, queue.head(min(most, 4 * len(head)))
 
 

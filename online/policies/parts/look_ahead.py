@@ -1,4 +1,4 @@
-"""Admission by look-ahead: start what will never overflow, if lengths are right."""
+"""Admission by look-ahead: start requests that never overflow by predicted lengths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Limits: TypeAlias = tuple[int, int, int, int, int, int, bool]
 
 
 class LookAhead:
-    """Tells which of a list of requests can start now, in the list's order.
+    """Chooses the requests of a list that can start now, in the list's order.
 
     A request starts if the schedule stays feasible in every coming step by the
     lengths it is told, block by block, with blocks that several hold counted once; at
@@ -44,15 +44,15 @@ class LookAhead:
     def admit(
         self, state: State, head: Sequence[int], lengths: NDArray[np.int64]
     ) -> list[int]:
-        """Choose who starts.
+        """Return the requests that start.
 
         Parameters
         ----------
         head : sequence of int
-            The first requests of the list, or all of them. When every one of them
-            starts, there may be room for more.
+            The first requests of the list, or all of them. If all of them start, more
+            may fit.
         lengths : int64 array
-            Answer length to reckon with, by id of all requests.
+            Answer lengths by id of all requests.
         """
         candidates = np.array(head, dtype=np.int64)
         if len(head) > self._buffers.shape[1]:
@@ -83,15 +83,15 @@ class LookAhead:
         return chosen
 
     def wait_until(self, ids: Iterable[int]) -> float:
-        """Step before which earlier forecasts, still valid, let none of them start."""
+        """Step before which none of them can start, by earlier valid forecasts."""
         get = self.not_before.get
         return min([get(i, 0) for i in ids], default=math.inf)
 
     def forget(self, ids: Sequence[int]) -> None:
-        """Drop what is remembered of requests that no longer wait."""
+        """Discard the forecasts of some requests."""
         for i in ids:
             self.not_before.pop(i, None)
 
     def start_over(self) -> None:
-        """Drop all that is remembered, after something that was not foreseen."""
+        """Discard all forecasts after an unforeseen event."""
         self.not_before.clear()

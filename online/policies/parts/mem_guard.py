@@ -1,4 +1,4 @@
-"""MemGuard: coarse attained service, and a least run between two evictions."""
+"""MemGuard: coarse attained service, and a minimal run between two evictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MemGuard:
-    """Rounds attained service down to `k, 2k, 4k, ...` and guards runs in between.
+    """Rounds attained service down to `k, 2k, 4k, ...` and protects runs in between.
 
     A request that was started is not evicted before its attained service has reached
     the next threshold, so that it is evicted at most `log2(total work / k) + 1` times.
@@ -29,9 +29,9 @@ class MemGuard:
     Parameters
     ----------
     progress : Progress
-        Updated by whoever owns it, before this.
+        Must be updated before each call.
     first : int
-        `k`, in tokens of an answer.
+        `k`, in output tokens.
     """
 
     def __init__(self, progress: Progress, first: int) -> None:
@@ -42,24 +42,24 @@ class MemGuard:
         self._at_start: Ints = np.zeros(0, dtype=np.int64)
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self._at_start = grown(self._at_start, state)
         if state.joined:
-            # Attained service stands still while a request waits.
+            # Attained service is constant while a request waits.
             ids = np.array(state.joined, dtype=np.int64)
             self._at_start[ids] = self._level(state.requests, ids)
 
     def coarse_s(self, requests: RequestView, ids: Ints) -> Floats:
-        """Effective work: attained service rounded down, the prompt's at the least."""
+        """Effective work: attained service rounded down, at least the prompt's."""
         rounded = threshold(self._level(requests, ids), self._first_s())
         return np.maximum(rounded, self._progress.prompt_s(requests, ids))
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Who has not reached the next threshold since its start."""
+        """Whether each request has not reached the next threshold since its start."""
         return np.asarray(self._level(requests, ids) == self._at_start[ids])
 
     def same_until(self, state: State) -> float:
-        """Step in which the first of those that run may reach its next threshold."""
+        """Step in which the first running request may reach its next threshold."""
         return state.step + self._progress.tokens_to_next(state, self.first)
 
     def _first_s(self) -> float:
@@ -70,7 +70,7 @@ class MemGuard:
 
 
 class NoGuard:
-    """What UniBoost is without MemGuard.
+    """Replacement of MemGuard that rounds and protects nothing.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ class NoGuard:
         self._progress = progress
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
 
     def coarse_s(self, requests: RequestView, ids: Ints) -> Floats:
-        """Effective work: attained service, the prompt's at the least."""
+        """Effective work: attained service, at least the prompt's."""
         return self._progress.attained_s(requests, ids)
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Nobody is."""
+        """Return False for all requests."""
         return np.zeros(len(ids), dtype=np.bool_)
 
     def same_until(self, state: State) -> float:
-        """Work changes with every token."""
+        """Return the current step: work changes with every token."""
         return state.step

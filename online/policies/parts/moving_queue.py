@@ -20,8 +20,8 @@ MovingRank: TypeAlias = Callable[[State, NDArray[np.int64]], NDArray[np.float64]
 class MovingQueue:
     """Ids sorted by (rank, arrival, id) at the time of the last snapshot.
 
-    All that wait are ranked in each step in which the head is asked for: `O(waiting)`,
-    in array operations.
+    All waiting requests are ranked again at each call of `head`: `O(waiting)` in array
+    operations.
     """
 
     def __init__(self, rank: MovingRank) -> None:
@@ -54,7 +54,7 @@ class MovingQueue:
             return []
         ranks = self._rank(self._state, ids)
         if count < len(ids):
-            # Ties at the end of the head are all kept, for arrival and id to settle.
+            # All ties at the end of the head are kept, to be sorted by arrival and id.
             among = ranks <= np.partition(ranks, count - 1)[count - 1]
             ids, ranks = ids[among], ranks[among]
         arrival = self._state.requests.arrival_s[ids]

@@ -1,4 +1,4 @@
-"""Preemptive policies: who should run by a score, and who has to go for it."""
+"""Preemptive policies: requests run in order of a score."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 FIRST = 4
-"""Waiting requests to look at first, where most often one or two can start."""
+"""Waiting requests considered first, since usually at most one or two can start."""
 
 
 class Scorer(Protocol):
-    """Scores requests, lower first; the score of one that waits does not change."""
+    """Scores requests, lower first; waiting ones keep their scores until `update`."""
 
     def update(self, state: State) -> bool:
-        """Take in a snapshot; return whether those that wait have to be scored anew."""
+        """Update from a snapshot; return whether waiting requests have new scores."""
         ...
 
     def score(self, requests: RequestView, ids: Ints) -> Floats:
@@ -39,24 +39,25 @@ class Scorer(Protocol):
         ...
 
     def protected(self, requests: RequestView, ids: Ints) -> NDArray[np.bool_]:
-        """Which running requests must not be evicted."""
+        """Whether each running request must not be evicted."""
         ...
 
     def same_until(self, state: State) -> float:
-        """Step before which it need not be asked, if nothing happens."""
+        """Step before which the order does not change without an event."""
         ...
 
 
 class Preempting:
-    """Runs the requests of least score, whether they wait or run.
+    """Runs the requests of least score among waiting and running ones.
 
-    The best waiting request starts if there is room. If there is none, the worst of
-    those that run are evicted for it, as long as each is worse than it by more than
-    `hysteresis` and not protected, and only if it fits in the end: so an eviction
-    always lets something better start at once. Running requests are kept in the order
-    (protected, score), so that the engine, when it runs out of blocks, takes the worst.
-    A decision costs `O(running log running)`, however many wait. One that changes
-    nothing stands until something happens or the scorer says that scores have changed.
+    The best waiting request starts if it fits. Otherwise the worst running requests are
+    evicted for it, if each is worse by more than `hysteresis` and not protected, and
+    only if it then fits: so an eviction always lets a better request start at once.
+    Running requests are kept in the order (protected, score), so that the engine
+    preempts the worst when it runs out of blocks.
+
+    A decision costs `O(running log running)` for any number of waiting requests. One
+    without changes is valid until an event, or until the scorer's `same_until`.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class Preempting:
     hysteresis : float
         In units of the score.
     headroom : int
-        Steps of growth of all that runs that stay free when a request starts.
+        Steps of growth of all running requests for which blocks stay free at a start.
     """
 
     def __init__(
@@ -100,16 +101,16 @@ class Preempting:
         return _decision(state.running, ids, stay, start, until)
 
     def _choose(self, state: State) -> tuple[list[int], Ints, int]:
-        """Return who starts, who runs in its new order, and how many of them stay."""
+        """Return starts, running ids in new order, and how many are not evicted."""
         requests, running = state.requests, state.running
         score = self.scorer.score(requests, running)
         guarded = self.scorer.protected(requests, running)
-        if self._rules is None:  # they stay the same for a run
+        if self._rules is None:  # constant in a run
             self._rules = state.rules.as_array()
         per_running = self.headroom / state.rules.block_size
         ids = np.empty(len(running), dtype=np.int64)
         most = FIRST
-        while True:  # look at more only when all of them start
+        while True:  # consider more requests only if all of them start
             head = self._queue.first(most)
             waiting = np.array([key[2] for key in head], dtype=np.int64)
             scores = np.array([key[0] for key in head], dtype=np.float64)
@@ -124,10 +125,10 @@ class Preempting:
 
 
 def _no_preemption_until(state: State) -> int:
-    """Step before which nobody is preempted, so that the order makes no difference.
+    """Step before which no preemption is possible, so that the order does not matter.
 
-    In `k` steps a request that makes a token in each takes at most `k / B` blocks,
-    rounded up.
+    In `k` steps a request makes at most `k` tokens and needs at most `ceil(k / B)` new
+    blocks.
     """
     each = state.free_blocks // max(len(state.running), 1)
     return state.step + each * state.rules.block_size
@@ -136,9 +137,9 @@ def _no_preemption_until(state: State) -> int:
 def _decision(
     running: Ints, ids: Ints, stay: int, start: Sequence[int], until: float
 ) -> Decision:
-    """Answer; `ids` is what ran in its new order, of which the first `stay` go on.
+    """Return the decision; the first `stay` of `ids` keep running, in this order.
 
-    An answer that changes nothing stands until step `until`.
+    A decision without changes is valid until step `until`.
     """
     evict: Sequence[int] = ids[stay:].tolist() if stay < len(ids) else ()
     ids = ids[:stay]

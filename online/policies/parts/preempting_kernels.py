@@ -1,4 +1,4 @@
-"""Who should run by a score, and who has to go for it, as one loop over arrays."""
+"""Choice of starts and evictions by score, as one loop over arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
-# Entries of the array of rules, and rows of the request table, that are read here; see
+# Entries of the array of rules, and rows of the request table; see
 # `online.step_kernels`.
 BLOCK_SIZE, MAX_SEQS, MAX_TOKENS_STEP, CHUNKED, WATERMARK, EXTRA = 0, 1, 2, 3, 5, 6
 PREFILL, COMPUTED, OUTPUT_TOKENS = 0, 3, 4
@@ -24,7 +24,7 @@ PREFILL, COMPUTED, OUTPUT_TOKENS = 0, 3, 4
 def _goes_before(
     i: int, j: int, running: Ints, guarded: Bools, score: Floats, arrival_s: Floats
 ) -> bool:
-    """Whether the i-th that runs goes before the j-th: by (guarded, score, age)."""
+    """Whether the i-th running request precedes the j-th: by (guarded, score, age)."""
     if guarded[i] != guarded[j]:
         return bool(guarded[i])
     if score[i] != score[j]:
@@ -39,9 +39,9 @@ def _goes_before(
 def _sort(
     running: Ints, guarded: Bools, score: Floats, arrival_s: Floats, places: Ints
 ) -> None:
-    """Fill `places` with the places in `running`, who is to keep running first.
+    """Fill `places` with the positions in `running`, in the order of `_goes_before`.
 
-    By insertion, since they stood in nearly this order when they were looked at last.
+    Insertion sort, since the last decision left them nearly in this order.
     """
     for m in range(len(running)):
         k = m
@@ -62,7 +62,7 @@ def _blocks_after(ints: Ints, i: int, size: int, extra: int) -> int:
 
 @kernel
 def _growth(ints: Ints, i: int, size: int, extra: int) -> int:
-    """How many of these it does not hold yet."""
+    """Blocks of `_blocks_after` that a request does not hold yet."""
     computed = ints[COMPUTED, i]
     held = -(-(computed + extra) // size) if computed > 0 else 0
     return _blocks_after(ints, i, size, extra) - held
@@ -113,18 +113,17 @@ def choose(
     free_blocks: int, hysteresis: float, per_running: float, rules: Ints,
     ids: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Choose who starts and who goes for it.
+    """Choose the requests to start and to evict.
 
-    Shares are reckoned as if the whole prompt were processed in the coming step, even
-    where it takes several: nothing is to be started into room that a prompt in progress
-    is about to take.
+    Blocks are counted as if whole prompts were processed in the next step, even if they
+    take several, so that no request starts in blocks that a prompt in progress needs.
 
     Parameters
     ----------
     ints, arrival_s
         The request table.
     running, guarded, score
-        Who runs, whether it must not be evicted, and its score.
+        Running requests, whether each is protected from eviction, and its score.
     candidates, candidate_score
         The waiting requests of least score, in order; so many of them.
     leaf, parent, depth, held : int64 arrays
@@ -133,22 +132,22 @@ def choose(
         Tokens that each candidate would find in the cache now.
     free_blocks : int
     hysteresis : float
-        By how much a candidate's score must be below that of who goes for it.
+        Difference by which a candidate's score must be below that of an evicted one.
     per_running : float
-        Blocks by which each is expected to grow soon, which are to stay free.
+        Blocks to keep free for the growth of each running request.
     rules : int64 array
         See `StepRules.as_array`.
     ids : int64 array
-        Filled with who runs in its new order, those who go at the end.
+        Filled with the running requests in new order, evicted ones last.
 
     Returns
     -------
     started, stay : int
-        How many candidates start, and how many of `ids` go on running.
+        Number of candidates that start, and of `ids` that keep running.
     """
     size, extra = rules[BLOCK_SIZE], rules[EXTRA]
     count = stay = len(running)
-    places = ids  # of the same length; ids take their places at the end
+    places = ids  # the buffer is reused; positions are replaced by ids at the end
     _sort(running, guarded, score, arrival_s, places)
     num_guarded = 0
     free, tokens = free_blocks, rules[MAX_TOKENS_STEP]

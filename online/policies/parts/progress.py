@@ -1,4 +1,4 @@
-"""How far requests have come, in tokens and in seconds of service."""
+"""Progress of requests, in tokens and in seconds of service."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """The most tokens that each request has made, and what they are worth.
+    """The most output tokens that each request has ever had, and their work.
 
-    It never falls: where an eviction loses tokens, the request counts as having made
-    them, so that with each turn it comes further than with any before, and taking turns
-    comes to an end.
+    It never falls: tokens lost by an eviction still count, so that a request makes
+    progress with each run, and mutual evictions of requests come to an end.
     """
 
     def __init__(self) -> None:
         self._most: Ints = np.zeros(0, dtype=np.int64)
         self._ran: Ints = self._most
-        self._made: Ints = self._most  # by those that ran, at the last look
+        self._made: Ints = self._most  # output tokens of `_ran` at the last update
         self._step = 0
         self._time: StepTime = UNIT_STEPS
 
     def update(self, state: State) -> None:
-        """Take in a snapshot."""
+        """Update from a snapshot."""
         self._time = state.step_time
         self._most = grown(self._most, state)
-        # In the quiet steps since the last look all that ran have made a token each,
-        # which whoever lost its KV in the last step has made as well.
+        # In each quiet step since the last update every running request made a token,
+        # including those that lost their KV in the last step.
         then = self._made + max(state.step - self._step - 1, 0)
         self._most[self._ran] = np.maximum(self._most[self._ran], then)
         if state.joined:
@@ -51,35 +50,35 @@ class Progress:
         self._ran, self._made, self._step = running, made, state.step
 
     def output_tokens(self, ids: Ints) -> Ints:
-        """Most tokens made so far."""
+        """Most output tokens so far."""
         return np.asarray(self._most[ids])
 
     def answer_s(self, tokens: float) -> float:
-        """Seconds of service that tokens of an answer are worth."""
+        """Service of output tokens, in seconds."""
         return self._time.work(0, tokens)
 
     def prompt_s(self, requests: RequestView, ids: Ints) -> Floats:
-        """Seconds of service that each prompt is worth."""
+        """Service of each prompt, in seconds."""
         return np.asarray(requests.prefill[ids] * self._time.work(1, 0))
 
     def attained_s(self, requests: RequestView, ids: Ints) -> Floats:
-        """Effective work of UniBoost: service attained, the prompt's at the least.
+        """Effective work of UniBoost: attained service, at least the prompt's.
 
-        A prompt counts before it is processed. Its work is known from the start, and a
-        request does not get worse while its prompt goes on, which could take its turn
-        before it has made a token.
+        A prompt counts before it is processed. Its work is known from the start, and
+        the score of a request does not get worse during its prefill, which could
+        otherwise cause an eviction before the first token.
         """
         tokens = self.output_tokens(ids) * self._time.work(0, 1)
         return np.asarray(self.prompt_s(requests, ids) + tokens)
 
     def tokens_to_next(self, state: State, first: int) -> int:
-        """Tokens that those that run can make, each, below their next threshold.
+        """Tokens that each running request can make below its next threshold.
 
         Parameters
         ----------
         state : State
         first : int
-            The first threshold of attained service, as tokens of an answer.
+            The first threshold of attained service, in output tokens.
         """
         running = state.running
         if not len(running):

@@ -1,4 +1,4 @@
-"""Waiting requests in the order of a rank that does not change while they wait."""
+"""Waiting requests in the order of a rank that is constant while they wait."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ RankOfOne: TypeAlias = Callable[[EachRequest, int], float]
 """Rank of one request."""
 
 MANY = 32
-"""Newcomers from which on sorting once is cheaper than inserting one by one."""
+"""Number of new requests above which sorting is faster than single insertions."""
 
 
 class RankedQueue:
-    """Ids sorted by (rank, arrival, id), kept up to date from the snapshots.
+    """Ids sorted by (rank, arrival, id), updated from the snapshots.
 
-    A request is ranked when it begins to wait, when something new is known of it, and
-    when it waits again after an eviction; in between nothing is sorted, so that ten
-    thousand waiting requests cost no more than ten.
+    A request is ranked when it starts waiting, when its prediction or score changes,
+    and when it waits again after an eviction; otherwise nothing is sorted, so the cost
+    of a step does not depend on the number of waiting requests.
 
     Parameters
     ----------
     rank : Rank
     rank_of_one : RankOfOne, optional
-        The same for one request, where that is quicker than arrays of a few.
+        The same for one request, which is faster for a few.
     """
 
     def __init__(self, rank: Rank, rank_of_one: RankOfOne | None = None) -> None:
         self._rank = rank
         self._rank_of_one = rank_of_one
-        # Negative and so last to first: who starts is taken from the end of the list.
+        # Keys are negated: the first request is at the end, where removal is cheap.
         self._sorted: list[Key] = []
         self._key: dict[int, Key] = {}
 
@@ -70,7 +70,7 @@ class RankedQueue:
             self._drop(state.changed)
         if not (state.joined or state.changed):
             return
-        # Who came and went in between, or came twice, is looked up in what waits now.
+        # A request may have joined and left in between, or joined twice.
         both = dict.fromkeys([*state.joined, *state.changed])
         ids = [i for i in both if i not in self._key and state.is_waiting(i)]
         if not ids:
@@ -85,7 +85,7 @@ class RankedQueue:
                 insort(self._sorted, key)
 
     def rank_again(self, state: State) -> None:
-        """Sort all that wait anew, after the rank itself has changed."""
+        """Rank and sort all waiting requests again, after the rank has changed."""
         ids = list(self._key)
         keys = self._rank_all(state, ids)
         self._key = dict(zip(ids, keys, strict=True))
@@ -97,7 +97,7 @@ class RankedQueue:
             key = keys.pop(i, None)
             if key is None:
                 continue
-            if waits[-1] is key:  # most often the first to start
+            if waits[-1] is key:  # usually the first request starts
                 waits.pop()
             else:
                 del waits[bisect_left(waits, key)]

@@ -1,7 +1,7 @@
-"""The static ranks: what a list policy sorts its queue by, lower first.
+"""Static ranks of list policies, lower first.
 
-Each takes the arrays of a `RequestView` with an array of ids, or its `each` with one
-id, and so ranks a thousand requests at once or one without any array.
+Each takes a `RequestView` with an array of ids, or its `each` with one id, which avoids
+arrays for single requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def decode(requests: Fields, ids: Any) -> Any:
 
 
 def total_size(requests: Fields, ids: Any) -> Any:
-    """Smallest prompt and answer together first."""
+    """Smallest sum of prompt and answer first."""
     return 1.0 * (requests.prefill[ids] + requests.predicted[ids])
 
 
@@ -39,5 +39,5 @@ def volume(requests: Fields, ids: Any) -> Any:
 
 
 def learned(requests: Fields, ids: Any) -> Any:
-    """Lowest learned score first; who has none comes after those that have."""
+    """Lowest learned score first; requests without a score come last."""
     return np.fmin(requests.score[ids], math.inf)

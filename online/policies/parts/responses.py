@@ -1,4 +1,4 @@
-"""How long those that are done have taken, from the snapshots alone."""
+"""Response times of completed requests, from snapshots."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def response_times(state: State) -> list[float]:
-    """Seconds from arrival to last token of the requests done since the last decision.
+    """Seconds from arrival to last token of requests ended since the last decision.
 
-    Empty where nothing runs any more: then the clock may have gone on, idle, since the
-    last token, and nobody knows how far. Who was cancelled counts as done if it has
-    made a token, since that cannot be told from here.
+    Empty if no request runs: then the clock may have advanced by an unknown idle time
+    since the last token. A cancelled request with output tokens counts as completed,
+    since a snapshot does not distinguish the two.
     """
     if not len(state.running):
         return []

@@ -1,4 +1,4 @@
-"""Rows of integers in order, as columns of a table that kernels can read."""
+"""Sorted rows of integers, stored as columns of a table for kernels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MANY = 32
-"""New rows from which on sorting once is cheaper than inserting one by one."""
+"""Number of new rows above which sorting is faster than single insertions."""
 
 
 class SortedRows:
-    """Rows sorted by their first two entries, which no two rows have in common.
+    """Rows sorted by their first two entries, which are unique.
 
-    Who is inserted or removed moves the rows before or behind it, whichever are fewer:
-    nothing at all where the first go first.
+    An insertion or removal moves the rows before or after it, whichever are fewer: none
+    if the first row is removed.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class SortedRows:
         return self._count
 
     def columns(self) -> Ints:
-        """Return the table, one column of entries after the other, not to be kept."""
+        """Return the table, shape (width, rows), valid until the next change."""
         return self._table[:, self._begin : self._begin + self._count]
 
     def insert(self, rows: Sequence[tuple[int, ...]]) -> None:
-        """Put rows where they belong."""
+        """Insert rows at their sorted positions."""
         self._make_room(len(rows))
         if len(rows) > MANY:
             before = self._begin + self._count
@@ -59,7 +59,7 @@ class SortedRows:
             self._count += 1
 
     def remove(self, keys: Sequence[tuple[int, int]]) -> None:
-        """Take the rows with these first two entries out; each is there."""
+        """Remove the rows with these first two entries; all must exist."""
         if len(keys) > MANY:
             columns, stay = self.columns(), np.ones(self._count, dtype=np.bool_)
             _mark(columns, np.array(keys, dtype=np.int64), stay)
@@ -72,7 +72,7 @@ class SortedRows:
             self._count -= 1
 
     def _make_room(self, number: int) -> None:
-        """See to it that so many rows more fit behind the others."""
+        """Ensure capacity for `number` further rows after the others."""
         need = self._count + number
         if self._begin + need <= self._table.shape[1]:
             return
@@ -83,7 +83,7 @@ class SortedRows:
 
 @kernel
 def _place(table: Ints, begin: int, count: int, first: int, second: int) -> int:
-    """Column in which a key stands or belongs."""
+    """Column of a key, or its insertion position."""
     low, high = begin, begin + count
     while low < high:
         middle = (low + high) // 2
@@ -97,7 +97,7 @@ def _place(table: Ints, begin: int, count: int, first: int, second: int) -> int:
 
 @kernel
 def _insert(table: Ints, begin: int, count: int, row: Ints) -> int:
-    """Put a row in; there is room behind the others. Returns where they begin."""
+    """Insert a row; the table has a free column at the end. Returns the new begin."""
     place = _place(table, begin, count, row[0], row[1])
     before = begin > 0 and place - begin < count // 2
     for c in range(len(row)):
@@ -114,7 +114,7 @@ def _insert(table: Ints, begin: int, count: int, row: Ints) -> int:
 
 @kernel
 def _remove(table: Ints, begin: int, count: int, first: int, second: int) -> int:
-    """Close the gap that a row leaves. Returns where the others begin."""
+    """Remove a row. Returns the new begin."""
     place = _place(table, begin, count, first, second)
     before = place - begin < count // 2
     for c in range(len(table)):
@@ -129,7 +129,7 @@ def _remove(table: Ints, begin: int, count: int, first: int, second: int) -> int
 
 @kernel
 def _mark(columns: Ints, keys: Ints, stay: NDArray[np.bool_]) -> None:
-    """Mark the rows of some keys."""
+    """Set `stay` to False (modified in place) for the rows of some keys."""
     for k in range(len(keys)):
         place = _place(columns, 0, columns.shape[1], keys[k, 0], keys[k, 1])
         stay[place] = False

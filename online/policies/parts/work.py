@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def engine_work_s(
     prefill: Ints, volume: Floats, rules: StepRules, time: StepTime
 ) -> Floats:
-    """How long each request alone would keep the engine busy.
+    """Time for which each request alone would keep the engine busy, in seconds.
 
-    The part of the cache that it holds, `v / M`, times the duration of a step with a
-    full cache, and the processing of its prompt: a KV cache that many share counts as
-    one machine, as in the fluid bound.
+    Its share of the cache, `v / M`, times the duration of a step with a full cache,
+    plus the processing of its prompt: the shared KV cache is one machine, as in the
+    fluid bound.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from online.policies.parts import ranks
 from online.policies.parts.group_queue import GroupQueue
-from online.policies.parts.lengths import Raised, Told
+from online.policies.parts.lengths import PredictedLengths, Raised
 from online.policies.parts.moving_queue import MovingQueue
 from online.policies.parts.ranked_queue import RankedQueue
 from online.rules import StepRules
@@ -61,7 +61,7 @@ def test_a_plan_holds_all_that_wait_and_no_others(rounds):
     """Whenever groups are selected again."""
     for every, keep in [(0, False), (1, False), (1, True), (3, True)]:
         world = World(list(range(1, 21)), [5, 2, 9, 4] * 5, StepRules(60))
-        told = Told()
+        told = PredictedLengths()
         queue = GroupQueue(quantile_greedy, told, every=every, keep_group=keep)
         for moves in rounds:
             play(world, moves)
@@ -74,7 +74,7 @@ def test_a_plan_holds_all_that_wait_and_no_others(rounds):
 def plan(every: int, keep_group: bool) -> list[int]:
     """Order after two of four have started and a short one has arrived."""
     world = World([10] * 5, [6, 6, 6, 6, 1], StepRules(64))
-    told = Told()
+    told = PredictedLengths()
     select = Exact(Options())
     queue = GroupQueue(select, told, every=every, keep_group=keep_group)
 
