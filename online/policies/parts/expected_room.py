@@ -28,11 +28,11 @@ POINTS = 24
 class ExpectedRoom:
     """Admits requests by the expected KV usage in future steps.
 
-    A request that runs holds `s + made + h` tokens `h` steps from now with the chance
-    that its answer goes on that long. Usage is the sum: of its mean and `margin`
-    standard deviations, at every step that is looked at, no more than the cache. Many
-    answers at once are told well enough by a histogram, though none is by itself. What
-    it shares with others counts with the chance that none of those before it is there.
+    A running request holds `s + made + h` tokens `h` steps from now with the
+    probability that its answer is that long. The mean of the total usage plus `margin`
+    standard deviations must fit the cache at every evaluated step. A histogram predicts
+    the total of many answers well, though not a single one. Blocks that it shares with
+    others count with the probability that none of the requests before it holds them.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class ExpectedRoom:
         budget = state.rules.num_blocks * state.rules.block_size
         fits = (used + self.margin * np.sqrt(spread) <= budget).all(axis=1)
         if not len(state.running):
-            fits[0] = True  # alone it always runs
+            fits[0] = True  # a request always fits alone
         first = len(head) if fits.all() else int(np.argmin(fits))
         return list(head[:first])
 

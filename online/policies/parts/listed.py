@@ -110,7 +110,7 @@ class ListPolicy:
             room *= 4
         if start:
             self._started = start
-            gone = set(start)
+            starting = set(start)
             head = self.queue.head(first + len(start))
             head = [i for i in head if i not in starting]
         return start, look.wait_until(head[:first])
@@ -118,8 +118,9 @@ class ListPolicy:
     def _surprised(self, state: State) -> bool:
         """Whether an event differs from the forecast, which then is invalid.
 
-        Or is expected to, by what has become known of it while it ran. Or began to run
-        without having been foreseen, and may share its prefix with some who wait.
+        A preemption, a completion at another length than predicted, a changed
+        prediction of a running request, or an unforeseen start of a request, which may
+        share its prefix with waiting ones.
         """
         if state.quiet:
             return False

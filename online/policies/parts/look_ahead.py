@@ -23,10 +23,10 @@ Limits: TypeAlias = tuple[int, int, int, int, int, int, bool]
 class LookAhead:
     """Chooses the requests of a list that can start now, in the list's order.
 
-    A request starts if the schedule stays feasible in every coming step by the
-    lengths it is told, block by block, with blocks that several hold counted once; at
-    most `backfill` requests that do not fit may be passed over. With right lengths
-    nothing is ever preempted.
+    A request starts if the schedule stays feasible in every future step by the given
+    lengths, in whole blocks, counting shared blocks once; at most `backfill` requests
+    that do not fit may be passed over. With correct lengths no request is ever
+    preempted.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class LookAhead:
         started, wait = self._buffers
         requests = state.requests
         leaf, parent, depth, _, found = shared(state, head)
-        if self._rules is None:  # they stay the same for a run
+        if self._rules is None:  # constant in a run
             rules = state.rules
             size = rules.block_size
             shift = size.bit_length() - 1 if size & (size - 1) == 0 else -1

@@ -125,11 +125,11 @@ def choose(
     running, guarded, score
         Running requests, whether each is protected from eviction, and its score.
     candidates, candidate_score
-        The waiting requests of least score, in order; so many of them.
+        The first `num_candidates` waiting requests by score.
     leaf, parent, depth, held : int64 arrays
-        The forest of prefixes, empty where nothing is shared.
+        The forest of prefixes, empty if no prefix is shared.
     found : int64 array
-        Tokens that each candidate would find in the cache now.
+        Tokens of each candidate that are in the cache now.
     free_blocks : int
     hysteresis : float
         Difference by which a candidate's score must be below that of an evicted one.
@@ -164,12 +164,12 @@ def choose(
         most = (ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - 1) // size
         there = _there(node, most, parent, depth, held)
         own = ints[PREFILL, i] + ints[OUTPUT_TOKENS, i] - max(found[c], there * size)
-        # Evicting for tokens would not help: who decodes gives back a single one.
+        # Evictions would not free tokens: a decoding request uses only one.
         if tokens < (1 if rules[CHUNKED] else own):
             break
         in_all = _blocks_after(ints, i, size, extra)
         blocks = in_all - there
-        # Take the worst until it fits; nobody if it never does.
+        # Evict the worst until it fits; none if it never does.
         left, free_then, tokens_then, count_then = stay, free, tokens, count
         fits = True
         while not _fits(blocks, free_then, count_then, per_running, rules):
