@@ -149,6 +149,7 @@ METHODS.register("branching")(
         cost=f"exponential; {MAX_NODES:,} nodes without a time limit",
         max_requests=MAX_REQUESTS,
         searches=True,
+        by_segment=True,
     )
 )
 

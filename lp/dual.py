@@ -106,10 +106,12 @@ def climb(instance: Instance, options: BoundOptions) -> Ascent:
     # Prices extend beyond the fluid schedule, since real schedules end later.
     room = len(prices) // 4 + int(instance.decode.max(initial=0))
     prices = np.concatenate([prices, np.zeros(room)])
-    for temperature in stages:
+    iterations = round(ITERATIONS * options.effort)
+    for temperature in stages if iterations else []:
         if options.out_of_time() or options.reached(best.bound):
             break
         stage = _Stage(instance, options, temperature, ascent.mean_start)
+        stage.iterations = iterations
         try:
             prices = stage.climb(prices)
             found = certify(instance, prices)
@@ -154,6 +156,7 @@ class _Stage:
         mean_start: Floats,
     ) -> None:
         self.mean_start = mean_start
+        self.iterations = ITERATIONS
         self.alpha_start = self._hint = mean_start.astype(np.int64)
         self._instance = instance
         self._options = options
@@ -167,7 +170,7 @@ class _Stage:
         found = minimise(
             self._loss,
             prices / self._price_unit,
-            iterations=ITERATIONS,
+            iterations=self.iterations,
             stop=self._options.out_of_time,
         )
         return found * self._price_unit

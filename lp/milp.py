@@ -109,6 +109,7 @@ METHODS.register("milp")(
         guarantee="optimal, if it ends within the time limit",
         cost="exponential",
         max_requests=MAX_REQUESTS,
+        by_segment=True,
     )
 )
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dual import Ascent, climb
+from lp.dual import climb
+from lp.smoothing import ALPHAS
 from sortedf.methods.table import METHODS, Method, Outcome, register_rule
 from sortedf.placement import place
+from sortedf.segments import segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sortedf.options import Options
     from sortedf.schedule import Schedule
 
+    Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
 MAX_REQUESTS = 1000
@@ -46,15 +49,28 @@ MAX_PLACEMENTS = 20_000
 )
 def sorted_lp(instance: Instance, options: Options) -> Ints:
     """Order by the mean start `sum_t t x_{i,t}`, then id."""
-    return np.argsort(_ascent(instance, options).mean_start, kind="stable")
+    mean, _ = _starts(instance, options)
+    return np.argsort(mean, kind="stable")
 
 
-def _ascent(instance: Instance, options: Options) -> Ascent:
-    """Run the whole ascent; a partial one would be a bound, but not a good order."""
-    ascent = climb(instance, options.of_bound(report_progress=False))
-    if ascent.interrupted:
-        raise KeyboardInterrupt
-    return ascent
+def _starts(instance: Instance, options: Options) -> tuple[Floats, Ints]:
+    """Climb to the bound of each segment; half a climb is good for no order.
+
+    Returns
+    -------
+    mean_start : float64 array, shape (n,)
+    alpha_start : int64 array, shape (k, n)
+        For each of `lp.smoothing.ALPHAS`.
+    """
+    mean = np.empty(instance.num_requests)
+    alpha = np.empty((len(ALPHAS), instance.num_requests), dtype=np.int64)
+    for part in segments(instance):
+        ascent = climb(part.instance, options.of_bound(report_progress=False))
+        if ascent.interrupted:
+            raise KeyboardInterrupt
+        mean[part.ids] = ascent.mean_start + part.begin
+        alpha[:, part.ids] = ascent.alpha_start + part.begin
+    return mean, alpha
 
 
 def alpha_points(instance: Instance, options: Options) -> Outcome:
@@ -63,9 +79,9 @@ def alpha_points(instance: Instance, options: Options) -> Outcome:
     The order of every `alpha` in `lp.smoothing.ALPHAS` is placed, and the best schedule
     returned; ties in a step go to the earlier mean start.
     """
-    ascent = _ascent(instance, options)
+    mean, alphas = _starts(instance, options)
     window = options.backfill or 0
-    orders = [np.lexsort((ascent.mean_start, alpha)) for alpha in ascent.alpha_start]
+    orders = [np.lexsort((mean, alpha)) for alpha in alphas]
     schedules = [place(instance, order, backfill=window) for order in orders]
     best = min(schedules, key=lambda schedule: schedule.tel)
     return Outcome(best, "alpha-points", window)

@@ -1,7 +1,9 @@
 """Certificates of lower bounds: numbers from which a bound can be recomputed.
 
-There are three kinds. Growth rows are in `sortedf.growth_certificate`, rounded rows of
-the fluid bound in `sortedf.row_certificate`. The plain kind is prices of KV: for any
+Growth rows are in `sortedf.growth_certificate`, rounded rows of the fluid bound in
+`sortedf.row_certificate`. Where a stream falls into parts, the sum of their bounds
+holds for the whole, since leaving requests out only makes room for the others: a
+certificate may be a sum of such of parts. The plain kind is prices of KV: for any
 prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that request
 `i` holds in its j-th step,
 
@@ -19,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -65,12 +67,49 @@ class Certificate:
     price: Ints
 
 
-AnyCertificate = Certificate | GrowthCertificate | RowCertificate
+@dataclass(frozen=True, slots=True, eq=False)
+class SumPart:
+    """Some requests, and the certificate of a bound for them alone.
 
-KINDS: dict[str, type[AnyCertificate]] = {
+    Attributes
+    ----------
+    request : int64 array
+        Their ids. In the instance that the certificate is about they are numbered in
+        this order, and the first of them arrives at step 0.
+    certificate : Certificate, GrowthCertificate or RowCertificate
+    """
+
+    request: Ints
+    certificate: AnyCertificate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumCertificate:
+    """A claim for a whole, and proofs for parts that have all its requests once.
+
+    Attributes
+    ----------
+    instance_hash : str
+        `instance_hash` of the whole.
+    bound : int
+        The claimed lower bound on TEL.
+    part : tuple of SumPart
+    """
+
+    instance_hash: str
+    bound: int
+    part: tuple[SumPart, ...]
+
+
+AnyCertificate: TypeAlias = (
+    "Certificate | GrowthCertificate | RowCertificate | SumCertificate"
+)
+
+KINDS: dict[str, type[Any]] = {
     "sortedf dual prices": Certificate,
     "sortedf growth prices": GrowthCertificate,
     "sortedf fluid rows": RowCertificate,
+    "sortedf sum of parts": SumCertificate,
 }
 """Classes by the value of `kind` in a certificate's file."""
 
@@ -106,7 +145,27 @@ def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
         return growth_rows_prove(instance, certificate)
     if isinstance(certificate, RowCertificate):
         return rows_prove(instance, certificate)
+    if isinstance(certificate, SumCertificate):
+        return _parts_prove(instance, certificate)
     return _prices_prove(instance, certificate)
+
+
+def _parts_prove(instance: Instance, certificate: SumCertificate) -> int:
+    """Add up what is proven for each part, if every request is in just one."""
+    ids = sorted(i for part in certificate.part for i in part.request.tolist())
+    if ids != list(range(instance.num_requests)):
+        raise CertificateError(
+            f"the parts must have each of the {instance.num_requests} requests once."
+        )
+    total = 0
+    for part in certificate.part:
+        if isinstance(part.certificate, SumCertificate):
+            raise CertificateError("a part must not be a sum of parts itself.")
+        if len(part.request):
+            own = instance.subset(part.request)
+            own = own.replace(arrival=own.arrival - own.arrival.min())
+            total += proven_bound(own, part.certificate)
+    return total
 
 
 def _prices_prove(instance: Instance, certificate: Certificate) -> int:
@@ -187,14 +246,24 @@ def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
 
 def write_certificate(certificate: AnyCertificate, path: str | PathLike[str]) -> None:
     """Write a certificate as one JSON object, atomically."""
+    content = _content(certificate)
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def _content(certificate: AnyCertificate) -> dict[str, Any]:
     kind = next(name for name, made in KINDS.items() if type(certificate) is made)
     content: dict[str, Any] = {"kind": kind}
     for field in fields(certificate):
         value = getattr(certificate, field.name)
         plain = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(value, tuple):
+            plain = [
+                {"request": part.request.tolist(), **_content(part.certificate)}
+                for part in value
+            ]
         content[_KEYS.get(field.name, field.name)] = plain
-    with atomic_path(path) as unfinished:
-        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return content
 
 
 def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
@@ -205,8 +274,10 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
     CertificateError
         If the file cannot be read or is no certificate; the message names the field.
     """
-    name = str(path)
-    content = read_json(path, CertificateError)
+    return _from_content(str(path), read_json(path, CertificateError))
+
+
+def _from_content(name: str, content: object) -> AnyCertificate:
     if not isinstance(content, dict):
         raise CertificateError(f"{name} must hold one JSON object.")
     kind = content.get("kind")
@@ -219,7 +290,8 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
         field.name: _value(name, content, field.name, str(field.type))
         for field in fields(KINDS[kind])
     }
-    return KINDS[kind](**values)
+    certificate: AnyCertificate = KINDS[kind](**values)
+    return certificate
 
 
 _KEYS = {"instance_hash": "instance_sha256", "bound": "lower_bound"}
@@ -237,6 +309,8 @@ def _value(name: str, content: dict[str, Any], field: str, declared: str) -> Any
         )
     if not isinstance(value, list):
         return value
+    if declared.startswith("tuple"):
+        return tuple(_part(f"{name}: {key}[{k}]", one) for k, one in enumerate(value))
     for t, entry in enumerate(value):
         if type(entry) is not int or not 0 <= entry < 2**62:
             raise CertificateError(
@@ -244,3 +318,10 @@ def _value(name: str, content: dict[str, Any], field: str, declared: str) -> Any
                 "from 0 on."
             )
     return np.array(value, dtype=np.int64)
+
+
+def _part(name: str, content: object) -> SumPart:
+    certificate = _from_content(name, content)
+    if isinstance(certificate, SumCertificate) or not isinstance(content, dict):
+        raise CertificateError(f"{name} must not be a sum of parts itself.")
+    return SumPart(_value(name, content, "request", "Ints"), certificate)

@@ -47,7 +47,10 @@ class Segment:
 
 
 def segments(instance: Instance) -> list[Segment]:
-    """Cut an instance where everything must be done before the next request comes.
+    """Cut an instance where all must be done before the next request comes.
+
+    In `O(n log n)`. An instance that cannot be cut, and begins at step 0, is its own
+    only segment.
 
     No schedule has a TEL below the sum of the segments' least ones, wherever one cuts:
     leaving requests out only makes room. Where this cuts, the two are equal.
@@ -62,7 +65,14 @@ def segments(instance: Instance) -> list[Segment]:
             total = 0
         total += decode
         done_by = arrival[k] + total
-    return [_segment(instance, ids) for ids in np.split(order, first[1:]) if len(ids)]
+    if len(first) == 1 and arrival[:1] in ([], [0]):
+        return whole(instance)
+    return [_segment(instance, ids) for ids in np.split(order, first[1:])]
+
+
+def whole(instance: Instance) -> list[Segment]:
+    """Return the instance as its only segment."""
+    return [Segment(np.arange(instance.num_requests), 0, instance)]
 
 
 def horizon(instance: Instance) -> int:
@@ -78,10 +88,21 @@ def horizon(instance: Instance) -> int:
 
 def joined(
     instance: Instance, parts: Sequence[Segment], schedules: Sequence[Schedule]
-) -> Schedule:
-    """Put schedules of all segments together; whether that is feasible is not said."""
+) -> Schedule | None:
+    """Put feasible schedules of all segments together.
+
+    Returns
+    -------
+    Schedule or None
+        None if one of them is still running when the next segment begins: then whether
+        the whole is feasible is open. No optimal one is.
+    """
     start = np.zeros(instance.num_requests, dtype=np.int64)
+    free = 0
     for part, schedule in zip(parts, schedules, strict=True):
+        if part.begin < free:
+            return None
+        free = part.begin + schedule.makespan
         start[part.ids] = schedule.start + part.begin
     return Schedule(instance, start)
 

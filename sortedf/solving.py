@@ -1,4 +1,8 @@
-"""`solve` and `compare`: an instance in, results with certified gaps out."""
+"""`solve` and `compare`: an instance in, results with certified gaps out.
+
+The way of an instance: it is cut into segments that cannot meet, each is bounded, each
+is searched, and the schedules are put together. Most have one segment.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,23 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sortedf import bounds
+from sortedf.bounds import Bound, BoundOptions, prove, together
 from sortedf.bounds.objective import objective_bound
 from sortedf.instance import require_instance
 from sortedf.methods import METHODS
+from sortedf.methods.by_segment import solve_by_segment
 from sortedf.options import Options
 from sortedf.result import Result, Status
+from sortedf.segments import segments, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sortedf.bounds import Bound
     from sortedf.improve.objective import Objective
     from sortedf.instance import Instance
+    from sortedf.methods import Method, Outcome
     from sortedf.schedule import Schedule
+    from sortedf.segments import Segment
     from sortedf.stop import Stop
 
 BOUND_SHARE = 0.2
@@ -130,19 +137,28 @@ def solve(
     )
     if objective is not None:
         objective.weights(instance)  # raises if they are for other requests
-    proven: Bound | None
-    if objective is None or objective.is_tel or bound == "none":
+    plain = objective is None or objective.is_tel
+    parts = segments(instance) if plain else whole(instance)
+    proven = _bounds_of(parts, bound, options)
+    if proven is not None and any(found.interrupted for found in proven):
+        options = options.within(0.0)
+    return _run(instance, parts, method, options, proven)[0]
+
+
+def _bounds_of(
+    parts: list[Segment], method: str, options: Options
+) -> list[Bound] | None:
+    """Bound each segment within the bounds' share of the time; None for "none"."""
+    if method == "none":
+        return None
+    objective = options.objective
+    if objective is None or objective.is_tel:
         share = options.with_share_of_time(BOUND_SHARE)
-        proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
-    else:
-        began = time.perf_counter()
-        least = objective_bound(instance, objective)
-        proven = bounds.Bound(
-            least, method="volume", runtime_s=time.perf_counter() - began
-        )
-    if proven is not None and proven.interrupted:
-        options = replace(options, time_limit_s=0.0)
-    return _run(instance, method, options, proven)[0]
+        return prove(parts, method, BoundOptions(time_limit_s=share.rest_s))
+    return [
+        Bound(objective_bound(part.instance, objective), method="volume")
+        for part in parts
+    ]
 
 
 def compare(
@@ -195,9 +211,9 @@ def compare(
     names = methods_for(instance) if methods is None else list(methods)
     for name in names:
         METHODS.find(name)
-    share = Options(time_limit_s=time_limit).with_share_of_time(BOUND_SHARE)
-    proven = bounds.bound_or_none(instance, bound, share.time_limit_s)
-    if proven is not None and proven.interrupted:
+    parts = segments(instance)
+    proven = _bounds_of(parts, bound, Options(time_limit_s=time_limit))
+    if proven is not None and any(bound.interrupted for bound in proven):
         raise KeyboardInterrupt
     results: list[Result] = []
     for name in names:
@@ -205,7 +221,7 @@ def compare(
             backfill=backfill, time_limit_s=time_limit, seed=seed, jobs=jobs
         )
         try:
-            result, interrupted = _run(instance, name, options, proven)
+            result, interrupted = _run(instance, parts, name, options, proven)
         except KeyboardInterrupt:
             if not results:
                 raise
@@ -250,19 +266,24 @@ def methods_for(instance: Instance) -> list[str]:
 
 
 def _run(
-    instance: Instance, method: str, options: Options, proven: Bound | None
+    instance: Instance,
+    parts: list[Segment],
+    method: str,
+    options: Options,
+    bounds: list[Bound] | None,
 ) -> tuple[Result, bool]:
     """Run a method; say whether Ctrl-C ended it."""
     began = time.perf_counter()
+    proven = None if bounds is None else together(instance, parts, bounds)
     if proven is not None:
         options = options.knowing(proven)
-    outcome = METHODS[method].solve(instance, options)
+    outcome = _outcome(instance, parts, METHODS[method], options, bounds)
     runtime_s = time.perf_counter() - began
-    bounds_known = [] if proven is None else [(proven.value, proven.method)]
+    known = [] if proven is None else [(proven.value, proven.method)]
     if outcome.lower_bound is not None:
-        bounds_known.append((outcome.lower_bound, method))
+        known.append((outcome.lower_bound, method))
     lower_bound, bound_method = max(
-        bounds_known, key=lambda pair: pair[0], default=(None, "none")
+        known, key=lambda pair: pair[0], default=(None, "none")
     )
     status = Status.FEASIBLE if outcome.complete else Status.TIME_LIMIT
     result = Result(
@@ -279,3 +300,19 @@ def _run(
     if result.value == lower_bound and not result.over_cap:
         result = replace(result, status=Status.OPTIMAL)
     return result, outcome.interrupted
+
+
+def _outcome(
+    instance: Instance,
+    parts: list[Segment],
+    method: Method,
+    options: Options,
+    bounds: list[Bound] | None,
+) -> Outcome:
+    """Run a method on each segment, if it may be, and on the whole otherwise."""
+    given = (options.objective, options.stop, options.start)  # all for the whole
+    if method.by_segment and parts[0].instance is not instance and given == (None,) * 3:
+        found = solve_by_segment(instance, parts, method, options, bounds)
+        if found is not None:
+            return found
+    return method.solve(instance, options)

@@ -5,7 +5,7 @@ in a package of its own (`sortedf.registry`).
 """
 
 from sortedf.bounds.options import BoundOptions
-from sortedf.bounds.proving import bound, bound_or_none
+from sortedf.bounds.proving import bound, prove, together
 from sortedf.bounds.table import BOUNDS, Bound, BoundMethod, Stage, register_bound
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "BoundOptions",
     "Stage",
     "bound",
-    "bound_or_none",
+    "prove",
     "register_bound",
+    "together",
 ]

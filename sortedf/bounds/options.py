@@ -18,11 +18,14 @@ class BoundOptions(TimeLimited):
     ----------
     target : int, optional
         Lower bound at which an iterative bound is good enough and ends.
+    effort : float
+        How much of its usual work a climb does, from 0 to 1.
     shared : dict
         What bounds of one call leave for each other, so that none does it again.
     """
 
     target: int | None = None
+    effort: float = 1.0
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def reached(self, lower_bound: int) -> bool:

@@ -1,4 +1,8 @@
-"""`bound`: a lower bound by name, or the best of those that are quick."""
+"""`bound`: a lower bound by name, or the best of those that are quick.
+
+A stream is cut into segments that have nothing to do with each other
+(`sortedf.segments`), each is bounded by itself, and the bounds are added up.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +12,35 @@ from typing import TYPE_CHECKING
 
 from sortedf.bounds.options import BoundOptions
 from sortedf.bounds.table import BOUNDS, Bound, Stage, bound_method, quick_bounds
-from sortedf.checker import check
+from sortedf.certificate import SumCertificate, SumPart, instance_hash
 from sortedf.instance import require_instance
 from sortedf.segments import horizon, joined, segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sortedf.instance import Instance
     from sortedf.segments import Segment
 
 CLIMB_UP_TO = 300
-"""Requests up to which "auto" climbs to good prices if nobody sets a limit.
+"""Requests up to which "auto" climbs to the best prices if nobody sets a limit; with
+twice as many it climbs a quarter as long, and so on.
 
 Up to there it takes about a second and lifts the fluid bound by 1 to 30 %; at 2,000
 requests of a real mix it is 0.15 %.
 """
 
 CLIMB_TIME_LIMIT_S = 10.0
-"""Seconds after which "auto" stops climbing on a slow machine."""
-
-APART_UP_TO = 40
-"""Requests up to which those that cannot meet are bounded apart."""
-
-LONG = 30_000
-"""Steps above which few requests are bounded apart, and "auto" climbs for
-`LONG_TIME_LIMIT_S` if nobody sets a limit.
+"""Seconds after which "auto" stops climbing on a slow machine; and seconds for all
+segments together of a stream that has several, if nobody sets a limit.
 """
 
+FEW = 40
+LONG = 30_000
+"""So few requests over more steps are climbed for `LONG_TIME_LIMIT_S`, not longer."""
+
 LONG_TIME_LIMIT_S = 2.0
-"""Seconds after which "auto" stops climbing for few requests over a long time."""
+"""Seconds after which "auto" stops climbing then, if nobody sets a limit."""
 
 
 def bound(
@@ -58,8 +61,7 @@ def bound(
         A name in `BOUNDS`, or "auto": the best of those that are quick at the size.
         Growth rows strengthen it beyond the linear relaxation. With few requests, or
         within a given time limit, the prices are improved step by step; with up to 40
-        requests it is a branch and bound, unless they take very long; those of a
-        stream are then bounded apart where they cannot meet, with no certificate.
+        requests it is a branch and bound, unless they take very long.
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     target : int, optional
@@ -73,6 +75,8 @@ def bound(
     Returns
     -------
     Bound
+        Where a stream falls into segments that cannot meet it is the sum of their
+        bounds, and so is its certificate.
 
     Raises
     ------
@@ -89,27 +93,105 @@ def bound(
     began = time.perf_counter()
     require_instance(instance)
     options = BoundOptions(time_limit_s=time_limit, progress=progress, target=target)
+    parts = segments(instance)
+    found = prove(parts, method, options, certified=certified)
+    return replace(
+        together(instance, parts, found), runtime_s=time.perf_counter() - began
+    )
+
+
+def prove(
+    parts: Sequence[Segment],
+    method: str,
+    options: BoundOptions,
+    *,
+    certified: bool = False,
+) -> list[Bound]:
+    """Bound each segment within its share of the time.
+
+    When the time is over, or after Ctrl-C, the others are bounded in closed form.
+
+    Parameters
+    ----------
+    parts : sequence of Segment
+    method, certified
+        As for `bound`.
+    options : BoundOptions
+        Its target, which is for the whole, counts where there is one segment.
+    """
     if method != "auto":
         bound_method(method)  # raises if there is none
-        found = _best_of([(method, options)], instance)
-    elif not certified and (parts := _apart(instance)):
-        found = _sum_of(parts, instance, options)
-    else:
-        found = _auto(instance, options, certified)
-    return replace(found, runtime_s=time.perf_counter() - began)
+    if len(parts) == 1:
+        return [_prove(parts[0].instance, method, options, certified)]
+    if options.time_limit_s is None:
+        options = options.within(CLIMB_TIME_LIMIT_S)
+    left = sum(part.instance.num_requests for part in parts)
+    found: list[Bound] = []
+    value, interrupted = 0, False
+    for part in parts:
+        n = part.instance.num_requests
+        own = options.with_share_of_time(n / left)
+        own = replace(own, target=None, progress=None, shared={})
+        over = interrupted or options.out_of_time()
+        name = "fluid" if over and method == "auto" else method
+        found.append(_prove(part.instance, name, own, certified))
+        interrupted = interrupted or found[-1].interrupted
+        left -= n
+        value += found[-1].value
+        options.report(value, 0)
+    return found
+
+
+def together(
+    instance: Instance, parts: Sequence[Segment], found: Sequence[Bound]
+) -> Bound:
+    """Add up the bounds of all segments, their certificates and their schedules."""
+    if parts[0].instance is instance:
+        return found[0]
+    largest = max(found, key=lambda bound: bound.value)
+    value = sum(bound.value for bound in found)
+    proofs = [
+        SumPart(part.ids, bound.certificate)
+        for part, bound in zip(parts, found, strict=True)
+        if bound.certificate is not None
+    ]
+    certificate, schedule = None, None
+    if len(proofs) == len(parts):
+        certificate = SumCertificate(instance_hash(instance), value, tuple(proofs))
+    schedules = [bound.schedule for bound in found if bound.schedule is not None]
+    if len(schedules) == len(parts):
+        schedule = joined(instance, parts, schedules)
+    return Bound(
+        value,
+        certificate,
+        schedule,
+        interrupted=any(bound.interrupted for bound in found),
+        method=largest.method,
+        found_by=None if schedule is None else largest.found_by,
+    )
+
+
+def _prove(
+    instance: Instance, method: str, options: BoundOptions, certified: bool
+) -> Bound:
+    """Bound one segment."""
+    if method == "auto":
+        return _auto(instance, options, certified)
+    return _best_of([(method, options)], instance)
 
 
 def _best_of(asked: list[tuple[str, BoundOptions]], instance: Instance) -> Bound:
     """Best of some bounds, with the best schedule that any of them has seen.
 
-    Of equal ones it is the first. None is begun any more when one is good enough, or
-    has been interrupted.
+    Of equal ones it is the first. None is begun any more when one is good enough, has
+    been interrupted, or has found a schedule that proves it the best.
     """
     proven: list[Bound] = []
     for name, options in asked:
         found = BOUNDS[name].prove(instance, options)
         proven.append(replace(found, method=name))
-        if found.interrupted or options.reached(found.value):
+        optimal = found.schedule is not None and found.schedule.tel == found.value
+        if found.interrupted or optimal or options.reached(found.value):
             break
     best = max(proven, key=lambda bound: bound.value)
     seen = [(b.schedule, b.method) for b in proven if b.schedule is not None]
@@ -122,64 +204,24 @@ def _auto(instance: Instance, options: BoundOptions, certified: bool) -> Bound:
     """Best of the bounds that are quick at the size."""
     within = options
     if options.time_limit_s is None:
-        within = replace(options, time_limit_s=_usual_limit(instance))
+        within = replace(
+            options, time_limit_s=_usual_limit(instance), effort=_usual_effort(instance)
+        )
+    names = quick_bounds(instance, options.time_limit_s, certified=certified)
     asked = [
         # Without a limit searches count their nodes, so that they repeat.
         (name, options if BOUNDS[name].stage is Stage.SEARCH else within)
-        for name in quick_bounds(instance, options.time_limit_s, certified=certified)
+        for name in names
     ]
     return _best_of(asked, instance)
 
 
+def _usual_effort(instance: Instance) -> float:
+    """Share of all steps of a climb if nobody sets a limit."""
+    return min(1.0, (CLIMB_UP_TO / max(instance.num_requests, 1)) ** 2)
+
+
 def _usual_limit(instance: Instance) -> float:
-    """Seconds for climbing if nobody sets a limit."""
-    if instance.num_requests > CLIMB_UP_TO:
-        return 0.0
-    long = instance.num_requests <= APART_UP_TO and horizon(instance) > LONG
+    """Seconds for climbing at most if nobody sets a limit."""
+    long = instance.num_requests <= FEW and horizon(instance) > LONG
     return LONG_TIME_LIMIT_S if long else CLIMB_TIME_LIMIT_S
-
-
-def _apart(instance: Instance) -> list[Segment]:
-    """Return the segments of few requests that take long, if they are much shorter."""
-    steps = horizon(instance)
-    if instance.num_requests > APART_UP_TO or steps <= LONG:
-        return []
-    parts = segments(instance)
-    own = sum(horizon(part.instance) for part in parts)
-    return parts if 2 * own <= steps else []
-
-
-def _sum_of(parts: list[Segment], instance: Instance, options: BoundOptions) -> Bound:
-    """Bound each segment within its share of the time, and add up.
-
-    After an interrupt the others are bounded in closed form.
-    """
-    found: list[Bound] = []
-    interrupted = False
-    for k, part in enumerate(parts):
-        if interrupted:
-            found.append(_best_of([("fluid", options)], part.instance))
-            continue
-        share = options.with_share_of_time(1 / (len(parts) - k))
-        found.append(_auto(part.instance, replace(share, shared={}), False))
-        interrupted = found[-1].interrupted
-        options.report(sum(bound.value for bound in found), 0)
-    value = sum(bound.value for bound in found)
-    largest = max(found, key=lambda bound: bound.value)
-    together = Bound(value, method=largest.method, interrupted=interrupted)
-    schedules = [bound.schedule for bound in found if bound.schedule is not None]
-    if len(schedules) < len(parts):
-        return together
-    schedule = joined(instance, parts, schedules)
-    if not check(instance, schedule).feasible:
-        return together
-    return replace(together, schedule=schedule, found_by=largest.found_by)
-
-
-def bound_or_none(
-    instance: Instance, method: str, time_limit: float | None
-) -> Bound | None:
-    """`bound`, or None where the method is "none"."""
-    if method == "none":
-        return None
-    return bound(instance, method, time_limit=time_limit)

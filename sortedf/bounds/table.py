@@ -49,9 +49,10 @@ class Bound:
 class Stage(IntEnum):
     """When "auto" takes a bound: the quick ones first."""
 
-    CLOSED_FORM = 0
-    CLIMB = 1
-    SEARCH = 2
+    TINY = 0
+    CLOSED_FORM = 1
+    CLIMB = 2
+    SEARCH = 3
 
 
 Prover: TypeAlias = Callable[[Instance, BoundOptions], Bound]

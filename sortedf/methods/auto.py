@@ -23,10 +23,12 @@ def auto(instance: Instance, options: Options) -> Outcome:
     """
     if options.backfill is not None:
         return best_list(instance, options)
-    found = search(instance, options)
     proven = options.proven
     if proven is None or proven.schedule is None or proven.found_by is None:
-        return found
+        return search(instance, options)
+    if options.objective is None and proven.schedule.tel == proven.value:
+        return Outcome(proven.schedule, proven.found_by, None)
+    found = search(instance, options)
     objective = options.objective or Objective()
     if objective.rating(proven.schedule) >= objective.rating(found.schedule):
         return found
@@ -43,5 +45,6 @@ METHODS.register("auto")(
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,
+        by_segment=True,
     )
 )

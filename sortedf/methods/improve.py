@@ -105,5 +105,6 @@ METHODS.register("improve")(
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,
+        by_segment=True,
     )
 )

@@ -72,6 +72,8 @@ class Method:
         Whether it minimises `Options.objective`, and not only TEL.
     searches : bool
         Whether it uses `start`, `stop` and `jobs` of the options.
+    by_segment : bool
+        Whether it is run on each segment of a stream separately, without a loss.
     same_as : str, optional
         Another name of the same method; a comparison of all methods runs only one.
     """
@@ -83,6 +85,7 @@ class Method:
     max_requests: int | None = None
     any_objective: bool = False
     searches: bool = False
+    by_segment: bool = False
     same_as: str | None = None
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sortedf import Instance, bound, solve
+from sortedf import BOUNDS, Instance, solve
+from sortedf.bounds import BoundOptions
 from sortedf.bounds.objective import (
     makespan_bound,
     objective_bound,
@@ -34,7 +35,7 @@ def test_nothing_is_below(instance, data):
 @given(instances(engine=engines()))
 def test_equal_weights_give_the_fluid_bound(instance):
     """That of TEL, up to its rounding of each request, and times the weight."""
-    fluid = bound(instance, "fluid").value
+    fluid = BOUNDS["fluid"].prove(instance, BoundOptions()).value
     ones = weighted_bound(instance, [1] * instance.num_requests)
     assert fluid <= ones <= fluid + 1
     sevens = weighted_bound(instance, [7] * instance.num_requests)
