@@ -255,7 +255,9 @@ def test_an_interrupted_bound_is_not_followed_by_a_long_search(monkeypatch):
 
 def test_an_interrupted_stretch_leaves_a_bound_for_the_others(monkeypatch):
     """They are bounded in closed form, and the sum is proven."""
-    instance = Instance([3] * 4, [2] * 4, 5, [0, 0, 10**6, 10**6])
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 60, (2, 12))
+    instance = Instance(*lengths, 150, np.repeat([0, 10**6], 6))
     whole = bound(instance)
     monkeypatch.setattr("lp.dual._Stage.climb", pressed)
     found = bound(instance)

@@ -31,7 +31,7 @@ def own_bounds():
         cost="O(1)",
         certified=False,
         quick=always,
-        stage=Stage.SEARCH,
+        stage=Stage.CLOSED_FORM,
     )
     def lucky(instance: Instance, options: BoundOptions) -> Bound:
         return Bound(10 * instance.num_requests)
@@ -45,7 +45,7 @@ def own_bounds():
     BOUNDS.remove("forgetful")
 
 
-INSTANCE = Instance([5, 6, 1], [3, 2, 1], 10)
+INSTANCE = Instance([5, 6, 1, 4, 3], [3, 2, 1, 2, 4], 10)
 
 
 @pytest.mark.usefixtures("own_bounds")
@@ -64,8 +64,8 @@ def test_a_bound_of_another_package_is_seen_everywhere(cli, trace):
 @pytest.mark.usefixtures("own_bounds")
 def test_auto_takes_a_bound_where_it_says_that_it_is_quick(cli, trace, tmp_path):
     """And leaves it out where a certificate is asked for."""
-    assert quick_bounds(INSTANCE, None)[-1] == "lucky"
-    assert (bound(INSTANCE).method, bound(INSTANCE).value) == ("lucky", 30)
+    assert "lucky" in quick_bounds(INSTANCE, None)
+    assert (bound(INSTANCE).method, bound(INSTANCE).value) == ("lucky", 50)
     found = bound(INSTANCE, certified=True)
     assert proven_bound(INSTANCE, found.certificate) == found.value
     assert "lucky" not in certified_bounds()
