@@ -1,1 +1,1 @@
-"""The commands about streams, engines and rankers; `sortedf.cli` finds them by name."""
+"""Commands for simulation, engines and rankers; `sortedf.cli` finds them by name."""

@@ -10,7 +10,7 @@ import typer
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.output import JsonOption, print_json, print_table
 
-HELP = "Fit how long a step takes to an engine's log: constant, prompt tokens, ..."
+HELP = "Fit a step-time model to an engine's log: constant, prompt tokens, ..."
 EXAMPLE = "Example: sortedf calibrate steps.jsonl -o model.json"
 
 

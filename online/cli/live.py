@@ -29,7 +29,7 @@ def live_view(num_requests: int, num_blocks: int) -> Iterator[LiveView]:
 
 
 class LiveView:
-    """Counts what the steps say and shows it now and then.
+    """Counts completed requests and shows the state of a run from time to time.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LiveView:
         self._next = self._began + self._show.every_s
 
     def watch(self, predicted: RunLog) -> Watcher:
-        """Take in what is foreseen; return what is to be called after each step."""
+        """Set the predicted run; return the function to call after each step."""
         self.expected_steps = predicted.num_steps
         self._began = time.perf_counter()
         self._next = self._began + self._show.every_s
@@ -63,11 +63,11 @@ class LiveView:
             self._show.show(self, record, self._left_s(record.step, now))
 
     def _left_s(self, step: int, now: float) -> float:
-        """Seconds to go, if the steps to come take as long as those so far."""
+        """Remaining seconds, by the mean duration of the steps so far."""
         return (now - self._began) / step * max(self.expected_steps - step, 0)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._show.close()
 
 

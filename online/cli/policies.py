@@ -1,10 +1,10 @@
-"""`sortedf policies`: what there is to choose from while requests arrive."""
+"""`sortedf policies`: the available online policies."""
 
 from __future__ import annotations
 
 from sortedf.cli.output import JsonOption, print_json, print_table
 
-HELP = "List the policies, and what each has to know of an answer."
+HELP = "List the policies, and the knowledge of answers that each needs."
 EXAMPLE = "Example: sortedf policies"
 
 

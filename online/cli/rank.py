@@ -1,4 +1,4 @@
-"""`sortedf rank`: rank prompts by how long their answers will be."""
+"""`sortedf rank`: rank prompts by expected answer length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from online.ranking.rows import Prompts, Rows
     from online.ranking.training import Training
 
-HELP = "Rank prompts by how long their answers will be: train, evaluate, score."
+HELP = "Rank prompts by expected answer length: train, evaluate, score."
 EXAMPLE = (
     "Example: sortedf rank train answers.jsonl -o ranker && "
     "sortedf rank score ranker prompts.jsonl"
@@ -33,23 +33,23 @@ DataArgument = Annotated[
     ),
 ]
 RankerArgument = Annotated[
-    Path, typer.Argument(help="Folder that `sortedf rank train` wrote.")
+    Path, typer.Argument(help="Folder written by `sortedf rank train`.")
 ]
 PromptsOption = Annotated[
     Path | None,
     typer.Option(
         "--prompts",
-        help="Where DATA holds none: the batch's input file, or the benchmark's data "
-        "set, asked in its order (--disable-shuffle).",
+        help="If DATA has no prompts: the batch's input file, or the benchmark's data "
+        "set in the order of the benchmark (--disable-shuffle).",
     ),
 ]
 TokenizerOption = Annotated[
     Path | None,
-    typer.Option(help="tokenizer.json or its folder, to count answers that are texts."),
+    typer.Option(help="tokenizer.json or its folder, to count tokens of answers."),
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(help="Whose answers, where there are those of several models."),
+    typer.Option(help="Model whose answers to use, if there are several."),
 ]
 DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
 
@@ -67,52 +67,50 @@ def train(
     model: ModelOption = None,
     tokenizer: TokenizerOption = None,
     encoder: Annotated[
-        str, typer.Option(help="Folder of an encoder of BERT's kind, or its hub name.")
+        str, typer.Option(help="Folder of a BERT-like encoder, or its hub name.")
     ] = "bert-base-uncased",
     loss: Annotated[
         str, typer.Option(help="pairwise, pointwise or listwise.")
     ] = "pairwise",
     delta: Annotated[
         float,
-        typer.Option(help="Least relative difference of two lengths that make a pair."),
+        typer.Option(help="Least relative difference of the two lengths of a pair."),
     ] = 0.2,
     margin: Annotated[
-        float, typer.Option(help="By how much the longer one's score should lead.")
+        float, typer.Option(help="Required difference of the scores of a pair.")
     ] = 1.0,
-    max_tokens: Annotated[
-        int, typer.Option(help="Tokens of a prompt that are read.")
-    ] = 256,
+    max_tokens: Annotated[int, typer.Option(help="Tokens of a prompt at most.")] = 256,
     truncation: Annotated[
-        str, typer.Option(help="Kept of longer prompts: head-tail, head or tail.")
+        str, typer.Option(help="Part of longer prompts: head-tail, head or tail.")
     ] = "head-tail",
     layers: Annotated[
-        int | None, typer.Option(help="Only the first so many of the encoder's layers.")
+        int | None, typer.Option(help="Number of the encoder's first layers to use.")
     ] = None,
     frozen_layers: Annotated[
-        int, typer.Option(help="Lowest layers that stay as they are: much faster.")
+        int, typer.Option(help="Number of lowest layers not trained: much faster.")
     ] = 0,
-    epochs: Annotated[int, typer.Option(help="At most.")] = 10,
+    epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 10,
     patience: Annotated[
-        int, typer.Option(help="Epochs without getting better before the end.")
+        int, typer.Option(help="Epochs without improvement before training ends.")
     ] = 3,
     batch_size: Annotated[int, typer.Option(help="Prompts of a batch.")] = 16,
     learning_rate: Annotated[
-        float, typer.Option(help="The encoder's, at its highest.")
+        float, typer.Option(help="Largest learning rate of the encoder.")
     ] = 3e-5,
     validation: Annotated[
-        float, typer.Option(help="Share of the prompts to stop by.")
+        float, typer.Option(help="Share of the prompts for validation.")
     ] = 0.1,
     test: Annotated[
-        float, typer.Option(help="Share of the prompts to judge by.")
+        float, typer.Option(help="Share of the prompts for the final test.")
     ] = 0.2,
     seed: SeedOption = 0,
     rivals: Annotated[
-        bool, typer.Option(help="Train cheap rivals on the same prompts, too.")
+        bool, typer.Option(help="Also train simple baselines on the same prompts.")
     ] = True,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Train a ranker; a run that was killed goes on when it is started again."""
+    """Train a ranker; an interrupted run resumes when it is started again."""
     from online.ranking.evaluation import rival_tau_b
     from online.ranking.folder import refuse_folder
     from online.ranking.row_reading import read_rows
@@ -125,7 +123,7 @@ def train(
         epochs, patience, batch_size, learning_rate, seed, validation, test,
     )  # fmt: skip
     rows = read_rows(data, prompts=prompts, tokenizer=tokenizer)
-    _tell_failed(rows)
+    _note_failed(rows)
     chosen = prompts_of(rows, model)
     refuse_folder(output)
     checkpoint = output.with_name(f"{output.name}.checkpoint")
@@ -159,13 +157,13 @@ def evaluate(
     seen: Annotated[
         bool,
         typer.Option(
-            "--seen", help="Judge by prompts of the training, too, which flatters."
+            "--seen", help="Include prompts of the training, which is too favourable."
         ),
     ] = False,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the ranker's order with true lengths, on prompts that it never saw."""
+    """Compare the ranker's order with true lengths, on prompts not used in training."""
     from online.ranking import load_ranker
     from online.ranking.evaluation import evaluate as judge
     from online.ranking.evaluation import unseen
@@ -175,7 +173,7 @@ def evaluate(
 
     loaded = load_ranker(ranker, device)
     rows = read_rows(data, prompts=prompts, tokenizer=tokenizer)
-    _tell_failed(rows)
+    _note_failed(rows)
     chosen = every = prompts_of(rows, model)
     if not seen:
         chosen = unseen(every, seen_prompts(ranker))
@@ -207,28 +205,28 @@ def score(
     data: Annotated[
         Path | None,
         typer.Argument(
-            help="JSON lines with prompt, or .txt with a prompt in each line."
+            help="JSON lines with prompt, or .txt with one prompt per line."
         ),
     ] = None,
     text: Annotated[
         list[str] | None, typer.Option(help="A prompt; can be given several times.")
     ] = None,
     quantile: Annotated[
-        float, typer.Option(help="Quantile of the answer length that is shown.")
+        float, typer.Option(help="Quantile of the answer length to show.")
     ] = 0.5,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="JSON lines to write, one for a prompt."),
+        typer.Option("-o", "--output", help="JSON lines to write, one per prompt."),
     ] = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Score prompts, in their order: the higher, the longer the answer."""
+    """Score prompts, in their order; a higher score predicts a longer answer."""
     from online.ranking import load_ranker
     from online.ranking.row_reading import read_prompts
 
     if (data is None) == (not text):
-        raise ValueError("give a file of prompts or --text, one of them.")
+        raise ValueError("give either a file of prompts or --text.")
     refuse_unwritable(output, inputs=[data])
     loaded = load_ranker(ranker, device)
     prompts = read_prompts(data) if data is not None else list(text or [])
@@ -259,7 +257,7 @@ SCORED_AT_ONCE = 1024
 """Prompts between two reports of progress."""
 
 
-def _tell_failed(rows: Rows) -> None:
+def _note_failed(rows: Rows) -> None:
     if rows.num_failed:
         note(f"{rows.name}: {rows.num_failed:,} failed requests have no length.")
 
@@ -292,7 +290,7 @@ def _print_training(training: Training, output: Path) -> None:
     title = (
         f"{output}: trained on {on['train_prompts']:,} prompts of {on['data']}{model}, "
         f"best after epoch {card['best_epoch']}\n"
-        f"tau_b on {on['test_prompts']:,} prompts that nothing was trained on"
+        f"tau_b on {on['test_prompts']:,} prompts not used in training"
     )
     figures = {card["settings"]["loss"]: card["tau_b"]["test"]}
     figures |= card.get("rivals", {})
@@ -323,6 +321,6 @@ def _print_scores(
 
 def _start_of(prompt: str) -> str:
     text = " ".join(prompt.split())
-    # Square brackets would be read as styles.
+    # The table would interpret square brackets as styles.
     text = text if len(text) <= 60 else f"{text[:57]}..."
     return text.replace("[", "\\[")

@@ -1,4 +1,4 @@
-"""`sortedf run`: drive an engine through a schedule, or by a policy."""
+"""`sortedf run`: run an engine by a schedule or by a policy."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from online.state import Policy
     from online.step_engine import Engine
 
-HELP = "Drive an engine through a trace and check it step for step."
+HELP = "Run a trace in an engine and compare it step by step with its prediction."
 EXAMPLE = (
     "Example: sortedf run trace.csv --engine vllm --method svf --kv-budget 8192 "
     "--plot usage.png"
 )
-MOST_TOLD = 5
-"""Requests that can never run which are named one by one."""
+MOST_NAMED = 5
+"""Requests that can never run and are named one by one, at most."""
 
 TINY_LONGEST = 32_768
 """Longest prompt and answer together for the tiny model, in tokens."""
@@ -69,7 +69,7 @@ class EngineRun:
     max_num_seqs: MaxNumSeqsOption = 256
     max_batched_tokens: MaxBatchedTokensOption = 8192
     watermark: Annotated[
-        float, typer.Option(help="Part of the blocks that admission leaves free.")
+        float, typer.Option(help="Share of the blocks that admission keeps free.")
     ] = 0.0
     step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
@@ -98,7 +98,7 @@ class EngineRun:
         )
 
     def read(self, rules: StepRules) -> tuple[Instance, dict[int, str]]:
-        """Read the trace; return the requests that can run, and why others cannot."""
+        """Read the trace; return the requests that can run, and refusals by row."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
         most = rules.kv_budget
@@ -122,13 +122,13 @@ class EngineRun:
         return everything.subset(keep), refused
 
     def _too_long(self, tokens: int, longest: int) -> str | None:
-        """Why vLLM does not take a request that the cache has room for, if so."""
+        """Reason why vLLM refuses a request that fits the cache, or None."""
         if self.engine == "vllm" and tokens > longest:
             return f"has {tokens} tokens but vLLM takes at most {longest}"
         return None
 
     def engine_for(self, instance: Instance, rules: StepRules) -> EngineMaker:
-        """Return what makes the engine for a table and a policy."""
+        """Return a function that creates the engine for a table and a policy."""
         if self.engine == "step":
             from online.step_engine import StepEngine
 
@@ -143,7 +143,7 @@ class EngineRun:
             if longest > TINY_LONGEST:
                 raise ValueError(
                     f"the longest request has {longest} tokens but the tiny model "
-                    f"takes {TINY_LONGEST}; give a --model."
+                    f"accepts {TINY_LONGEST}; give a --model."
                 )
             note("no --model: a tiny random Llama of two layers makes random answers.")
         settings = VllmSettings(
@@ -167,22 +167,23 @@ def command(
     method: Annotated[
         str,
         typer.Option(
-            help="As for solve; with --mode policy a policy, as for simulate: "
-            "uniboost:gamma=0.5."
+            help="A method, as for solve; with --mode policy a policy, as for "
+            "simulate: uniboost:gamma=0.5."
         ),
     ] = "auto",
     mode: Annotated[
         Literal["plan", "list", "policy"],
         typer.Option(
             help="plan: start each request in its planned step; list: in the planned "
-            "order, as soon as nothing will overflow; policy: let it decide online."
+            "order, as soon as look-ahead admits it; policy: decide online."
         ),
     ] = "plan",
     backfill: BackfillOption = None,
     max_wait: Annotated[
         float | None,
         typer.Option(
-            help="With --mode policy: steps after which a request goes first.", min=0
+            help="With --mode policy: steps after which a request is served first.",
+            min=0,
         ),
     ] = None,
     time_limit: TimeLimitOption = None,
@@ -202,7 +203,7 @@ def command(
     refuse_unwritable(output, plot, inputs=(run.trace, run.tokenizer, run.step_time))
     rules = run.rules()
     instance, refused = run.read(rules)
-    _tell_refused(run.trace, refused)
+    _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
     plan = plan_run(instance, rules, name, mode=mode, **options)
     made: list[Engine] = []
@@ -240,7 +241,7 @@ def _chosen(
     time_limit: float | None,
     seed: int,
 ) -> tuple[str, dict[str, Any]]:
-    """Name and options of the method or policy; refuse what is not for it."""
+    """Name and options of the method or policy; raise for options not for it."""
     from online.named import parse_named
 
     options: dict[str, Any] = {} if backfill is None else {"backfill": backfill}
@@ -254,18 +255,18 @@ def _chosen(
             "'sortedf policies'."
         )
     if time_limit is not None:
-        raise ValueError("--time-limit is not for --mode policy: nothing is searched.")
+        raise ValueError("--time-limit is not for --mode policy: there is no search.")
     named = parse_named(method)
     if max_wait is not None:
         options["max_wait_s"] = max_wait
     return named.name, {**named.options, **options}
 
 
-def _tell_refused(trace: Path, refused: dict[int, str]) -> None:
-    for row, reason in list(refused.items())[:MOST_TOLD]:
+def _note_refused(trace: Path, refused: dict[int, str]) -> None:
+    for row, reason in list(refused.items())[:MOST_NAMED]:
         note(f"{trace}: row {row} {reason}; left out.")
-    if len(refused) > MOST_TOLD:
-        note(f"{trace}: {len(refused):,} rows in all that can never run are left out.")
+    if len(refused) > MOST_NAMED:
+        note(f"{trace}: {len(refused):,} rows that can never run are left out in all.")
 
 
 def _plot(execution: Execution, rules: StepRules, plot: Path, title: str) -> None:

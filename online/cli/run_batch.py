@@ -36,12 +36,12 @@ class BatchEngine:
     """The engine of a batch; each field is an option."""
 
     model: Annotated[
-        str, typer.Option(help="Folder or hub name; the requests name it, too.")
+        str, typer.Option(help="Folder or hub name, also used in the requests.")
     ]
     kv_budget: Annotated[
         str | None,
         typer.Option(
-            help="KV cache in tokens, in whole blocks; else what memory allows.",
+            help="KV cache in tokens, in whole blocks; default: what memory allows.",
             metavar="M",
         ),
     ] = None
@@ -49,16 +49,16 @@ class BatchEngine:
         int | None, typer.Option(help="Tokens per KV block.", min=1)
     ] = None
     max_num_seqs: Annotated[
-        int | None, typer.Option(help="Most requests that run at once.", min=1)
+        int | None, typer.Option(help="Most requests running in a step.", min=1)
     ] = None
     max_batched_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens in one step.", min=1)
+        int | None, typer.Option(help="Most tokens processed in a step.", min=1)
     ] = None
     max_model_len: Annotated[
         int | None, typer.Option(help="Longest prompt and answer together.", min=1)
     ] = None
     served_model_name: Annotated[
-        str | None, typer.Option(help="Name that the requests use for the model.")
+        str | None, typer.Option(help="Name of the model in the requests.")
     ] = None
     engine_arg: Annotated[
         list[str] | None,
@@ -94,8 +94,8 @@ def command(
         typer.Option(
             "-o",
             "--output-file",
-            help="Answers to write, in the input's order; a journal lies beside it "
-            "until all are there.",
+            help="Answers to write, in the input's order; a journal beside it exists "
+            "until all are complete.",
         ),
     ],
     method: Annotated[
@@ -106,35 +106,37 @@ def command(
         Path | None,
         typer.Option(
             help="Expected answer lengths, CSV or JSON lines with custom_id and "
-            "tokens; without, a request's max_tokens is its length."
+            "tokens; default: each request's max_tokens."
         ),
     ] = None,
     ranker: Annotated[
         Path | None,
         typer.Option(
             help="Folder of a trained ranker (sortedf rank train): scores for pars, "
-            "and lengths of requests that --lengths does not name."
+            "and lengths of requests not in --lengths."
         ),
     ] = None,
     ranker_quantile: Annotated[
-        float, typer.Option(help="Quantile of the length that a score stands for.")
+        float, typer.Option(help="Quantile of the length to use for a score.")
     ] = 0.5,
     ranker_device: Annotated[
-        str, typer.Option(help="Where the ranker runs: cpu, cuda, cuda:1, ...")
+        str, typer.Option(help="Device of the ranker: cpu, cuda, cuda:1, ...")
     ] = "cpu",
     backfill: Annotated[
         int | None,
-        typer.Option(help="Misfits that admission may pass over in a step.", min=0),
+        typer.Option(
+            help="Requests that do not fit and may be passed over in a step.", min=0
+        ),
     ] = None,
     max_wait: Annotated[
         float | None,
-        typer.Option(help="Seconds after which a request goes first.", min=0),
+        typer.Option(help="Seconds after which a request is served first.", min=0),
     ] = None,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer, or go on with answering, and print how many there are."""
+    """Answer the requests, or resume, and print a summary."""
     from online.executor.batch.batch_method import read_method
     from online.executor.batch.job import BatchJob, run_job
     from online.executor.batch.serving import serve
@@ -153,7 +155,7 @@ def command(
 
 
 def _ranking(ranker: Path | None, quantile: float, device: str) -> RankerUse | None:
-    """Load the ranker, so that a wrong folder is refused before anything starts."""
+    """Load the ranker before the engine, so that a wrong folder fails early."""
     if ranker is None:
         return None
     from online.executor.batch.ranked_requests import RankerUse
@@ -171,7 +173,7 @@ def _progress() -> Iterator[Callable[[int, int, int], None]]:
         if not began:
             began.append(time.perf_counter())
             if done:
-                note(f"{done:,} of {total:,} requests are done already.")
+                note(f"{done:,} of {total:,} requests are already done.")
         if sys.stderr.isatty():
             show.report(done, total)
             return

@@ -1,4 +1,4 @@
-"""`sortedf simulate`: policies while requests arrive."""
+"""`sortedf simulate`: simulation of online policies."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ def command(
     policy: Annotated[
         str,
         typer.Option(
-            help="Names with commas between, with options: uniboost:gamma=0.5; see "
+            help="Names separated by commas, with options: uniboost:gamma=0.5; see "
             "'sortedf policies'."
         ),
     ] = "fcfs",
     rate: Annotated[
-        float | None, typer.Option(help="Requests per second, on average.")
+        float | None, typer.Option(help="Mean requests per second.")
     ] = None,
     load: Annotated[
         str | None,
         typer.Option(
-            help="Instead of a rate: work offered over what a full cache can do; "
-            "several with commas between."
+            help="Instead of a rate: offered load; at 1, work arrives as fast as a "
+            "full cache can serve it. Several separated by commas."
         ),
     ] = None,
     speed_up: Annotated[
         float | None,
-        typer.Option(help="Instead of a rate: how much faster than recorded."),
+        typer.Option(help="Instead of a rate: speed-up of the recorded arrivals."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(help="How many draws of arrivals and noise.", min=1)
+        int, typer.Option(help="Number of draws of arrivals and noise.", min=1)
     ] = 1,
     bound: Annotated[
         str,
@@ -64,7 +64,7 @@ def command(
     ] = "fluid",
     jobs: Annotated[
         int | None,
-        typer.Option(help="Runs at a time, -1 for every core; needs joblib."),
+        typer.Option(help="Parallel runs, -1 for every core; needs joblib."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -72,11 +72,11 @@ def command(
     ] = None,
     plot: PlotOption = None,
     plot_kind: Annotated[
-        str, typer.Option(help=f"What to draw: {', '.join(PLOTS)}.")
+        str, typer.Option(help=f"Kind of plot: {', '.join(PLOTS)}.")
     ] = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate every policy at every load with every seed, and print the figures."""
+    """Simulate every policy at every load with every seed, and print the metrics."""
     from online.named import parse_many
     from online.sweep import grid, sweep
 
@@ -123,7 +123,7 @@ def _loads(text: str | None) -> list[float | None]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(
-            f"--load {text}: give numbers above 0 with commas between."
+            f"--load {text}: give numbers above 0 separated by commas."
         ) from None
 
 
@@ -136,7 +136,7 @@ def _sped_up(factor: float, setting: Setting) -> float:
 
 
 def _try_out(policies: list[Named], setting: Setting) -> None:
-    """Refuse names and options that are wrong before any long work."""
+    """Raise for wrong names and options before a long simulation."""
     from online.policy import make_policy
     from online.prediction import make
 
@@ -271,7 +271,7 @@ def _cells(policy: str, figures: list[dict[str, Any]]) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    """Return three digits or more, as few decimals as that takes."""
+    """Format a number with at least three digits."""
     if value is None:
         return "-"
     decimals = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 1 else 3

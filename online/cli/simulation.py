@@ -1,4 +1,4 @@
-"""The options that say what a simulated engine is and what comes to it."""
+"""Options of a simulated engine and its arrivals."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Simulation:
     step_time: Annotated[
         str,
         typer.Option(
-            help="Seconds per step, a preset (a100-llama-3-8b, ...) or a file that "
-            "'sortedf calibrate' wrote. Default: steps are the unit of time.",
+            help="Seconds per step, a preset (a100-llama-3-8b, ...) or a file of "
+            "'sortedf calibrate'. Default: steps are the unit of time.",
             metavar="FILE",
         ),
     ] = "1"
@@ -52,33 +52,33 @@ class Simulation:
     noise: Annotated[
         str | None,
         typer.Option(
-            help="How predicted lengths err: lognormal:sigma=0.5, biased:factor=2, "
+            help="Errors of predicted lengths: lognormal:sigma=0.5, biased:factor=2, "
             "rank-preserving, adversarial:factor=10, tau:target=0.5 (a rank of that "
-            "Kendall tau_b). Default: they are the true ones.",
+            "Kendall tau_b). Default: none.",
             metavar="KIND",
         ),
     ] = None
     scores: Annotated[
         Path | None,
         typer.Option(
-            help="Learned ranks, one for each request of the trace: JSON lines with "
-            "score, and length if known, as 'sortedf rank score -o' writes them."
+            help="Learned ranks, one per request of the trace: JSON lines with score, "
+            "and length if known, as written by 'sortedf rank score -o'."
         ),
     ] = None
     max_wait: Annotated[
         float | None,
-        typer.Option(help="Seconds after which a request goes first.", min=0),
+        typer.Option(help="Seconds after which a request is served first.", min=0),
     ] = None
     drop_oversize: DropOversizeOption = False
     tokenizer: TokenizerOption = None
 
     @property
     def inputs(self) -> tuple[Path | str | None, ...]:
-        """Files that are read, and that no output may take the place of."""
+        """Files that are read and that no output may overwrite."""
         return self.trace, self.tokenizer, self.scores, self.step_time
 
     def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
-        """Read the trace and put together what all runs share."""
+        """Read the trace and return the parameters common to all runs."""
         from online.arrivals import default_kind
         from online.named import Named, parse_named
         from online.rules import StepRules

@@ -1,1 +1,1 @@
-"""The command line: what all commands share, and those of the solver."""
+"""The command line: common parts of all commands, and the solver's commands."""

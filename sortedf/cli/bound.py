@@ -1,4 +1,4 @@
-"""`sortedf bound`: a lower bound on what any schedule can reach."""
+"""`sortedf bound`: a lower bound on the latency of every schedule."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def command(
     target_gap: Annotated[
         float | None,
         typer.Option(
-            help="Stop when the best list is proven to be so close: 0.05.", min=0
+            help="Stop when the gap of the best list is at most this: 0.05.", min=0
         ),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Where to write what proves the bound.")
+        Path | None, typer.Option(help="File for the certificate of the bound.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,7 +59,7 @@ def command(
         )
     if certificate is not None:
         if found.certificate is None:
-            raise ValueError(f"--certificate: the bound {found.method!r} gave none.")
+            raise ValueError(f"--certificate: the bound {found.method!r} has none.")
         write_certificate(found.certificate, certificate)
     n = loaded.instance.num_requests
     if as_json:
@@ -84,7 +84,7 @@ def command(
 
 
 def _refuse_uncertified(method: str) -> None:
-    """Say of which bounds there is a certificate, if this one has none."""
+    """Raise if a bound has no certificate; the message lists those that have."""
     from sortedf.bounds.table import bound_method, certified_bounds  # loads the kernels
 
     if method != "auto" and not bound_method(method).certified:
@@ -95,7 +95,7 @@ def _refuse_uncertified(method: str) -> None:
 
 
 def _target(instance: Instance, gap: float | None) -> int | None:
-    """Return the bound by which the best list has at most this gap."""
+    """Return the bound at which the best list has the given gap."""
     if gap is None:
         return None
     if not math.isfinite(gap):

@@ -1,4 +1,4 @@
-"""`sortedf bounds`: the lower bounds that there are to choose from."""
+"""`sortedf bounds`: the available lower bounds."""
 
 from __future__ import annotations
 

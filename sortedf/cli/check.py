@@ -1,4 +1,4 @@
-"""`sortedf check`: verify anybody's schedule."""
+"""`sortedf check`: verify a schedule, a certificate, or both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HELP = (
     "Verify a schedule, a certificate of a lower bound, or both, independently. "
-    "Exit code 1 if a schedule breaks a rule or a certificate claims too much."
+    "Exit code 1 if a schedule is infeasible or a certificate claims too much."
 )
 EXAMPLE = "Example: sortedf check trace.csv schedule.json --kv-budget 16492"
 
@@ -34,7 +34,7 @@ def command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check and print; fail where a rule is broken."""
+    """Check and print; exit with code 1 if a check fails."""
     if schedule is None and certificate is None:
         raise ValueError("give a schedule, or a certificate by --certificate, or both.")
     loaded = problem.read()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GROUP = "sortedf.commands"
 
 Command = Any
-"""A command as this version of typer has it, of its own class or of click's."""
+"""A command object, of typer's own class or of click's, depending on the version."""
 
 
 class CommandGroup(TyperGroup):
@@ -68,14 +68,14 @@ class CommandTable(Mapping[str, Command]):
             plugins.setdefault(plugin.name, []).append(plugin)
         if not any(owner(found[0]) == "sortedf" for found in plugins.values()):
             raise PluginError(
-                "the installed metadata of sortedf declare no commands and are older "
+                "the installed metadata of sortedf declares no commands and is older "
                 "than its code; install it again."
             )
         return plugins
 
 
 def _command(name: str, plugins: list[EntryPoint]) -> Command:
-    """Load a command, or make one that says why there is none."""
+    """Load a command, or return one that reports why it cannot be loaded."""
     try:
         if len(plugins) > 1:
             packages = ", ".join(sorted(map(owner, plugins)))
@@ -101,7 +101,7 @@ def _built(name: str, module: Any) -> Command:
 
 
 def _broken(name: str, error: PluginError) -> Command:
-    """Return a command that takes any arguments and answers with the error."""
+    """Return a command that takes any arguments and raises the error."""
 
     def fail() -> NoReturn:
         raise error

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options common to several commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 BOUND_NAMES = "{bounds}"
-"""Stands for the names of all bounds, which only the help needs: `NamesInHelp`."""
+"""Placeholder for the names of all bounds in help texts; see `NamesInHelp`."""
 
 TraceArgument = Annotated[
-    Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, gzipped or not.")
+    Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, plain or gzip.")
 ]
 KvBudgetOption = Annotated[
     str | None,
@@ -20,21 +20,21 @@ KvBudgetOption = Annotated[
 ]
 BlockSizeOption = Annotated[int, typer.Option(help="Tokens per KV block.", min=1)]
 MaxNumSeqsOption = Annotated[
-    int | None, typer.Option(help="Most requests that run at once.", min=1)
+    int | None, typer.Option(help="Most requests running in a step.", min=1)
 ]
 MaxBatchedTokensOption = Annotated[
-    int | None, typer.Option(help="Most tokens in one step.", min=1)
+    int | None, typer.Option(help="Most tokens processed in a step.", min=1)
 ]
 StepSecondsOption = Annotated[
     str,
     typer.Option(
-        help="Seconds per step, for arrivals; or a file of 'sortedf calibrate' whose "
-        "steps are all equally long.",
+        help="Seconds per step, for arrivals; or a file of 'sortedf calibrate' with "
+        "steps of constant length.",
         metavar="S",
     ),
 ]
 BacklogOption = Annotated[
-    bool, typer.Option("--backlog", help="Ignore arrival times: all are there.")
+    bool, typer.Option("--backlog", help="Ignore arrival times: all arrive at 0.")
 ]
 DropOversizeOption = Annotated[
     bool,
@@ -47,8 +47,8 @@ TokenizerOption = Annotated[
 BackfillOption = Annotated[
     int | None,
     typer.Option(
-        help="Misfits that placement may pass over in a step; by default 0 for a "
-        "named method, and 'auto' chooses.",
+        help="Requests that do not fit and may be passed over in a step; by default 0 "
+        "for a named method, and 'auto' chooses.",
         min=0,
     ),
 ]
@@ -56,29 +56,29 @@ TimeLimitOption = Annotated[
     float | None,
     typer.Option(
         help="Seconds for a method that can stop early; "
-        "in 'solve' a share of them is the bound's.",
+        "in 'solve' the bound takes a share of them.",
         min=0,
     ),
 ]
 JobsOption = Annotated[int, typer.Option(help="Threads of a search.", min=1)]
-SeedOption = Annotated[int, typer.Option(help="Seed of all that is random.", min=0)]
+SeedOption = Annotated[int, typer.Option(help="Seed of all random draws.", min=0)]
 BoundOption = Annotated[str, typer.Option(help=f"Lower bound: {BOUND_NAMES} or none.")]
 BoundMethodOption = Annotated[
     str, typer.Option(help=f"{BOUND_NAMES}; see 'sortedf bounds'.")
 ]
 PlotOption = Annotated[
-    Path | None, typer.Option("--plot", help="Picture to write: .png, .svg or .pdf.")
+    Path | None, typer.Option("--plot", help="Plot to write: .png, .svg or .pdf.")
 ]
 
 
 class NamesInHelp(TyperCommand):
-    """A command whose help lists the bounds that there are.
+    """A command whose help lists the available bounds.
 
-    The table with all plug-ins takes a second to load: not when a command is defined.
+    Loading the table with all plug-ins takes a second, so it is loaded only for help.
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Put the names where they belong, and go on as usual."""
+        """Insert the names, then format as usual."""
         for parameter in self.params:
             if isinstance(parameter, TyperOption) and BOUND_NAMES in (
                 parameter.help or ""

@@ -22,7 +22,7 @@ from sortedf.cli.progress import progress
 from sortedf.plotting import plot_completions, plot_format, save
 from sortedf.result import Result
 
-HELP = "Solve a trace by every method, or by some, with speed-ups and gaps."
+HELP = "Solve a trace by several methods, with speed-ups and gaps."
 EXAMPLE = "Example: sortedf compare trace.csv --kv-budget 16492 --methods fcfs,svf,auto"
 
 
@@ -31,7 +31,7 @@ def command(
     problem: Problem,
     methods: Annotated[
         str | None,
-        typer.Option(help="Names with commas between; all that suit the size."),
+        typer.Option(help="Names separated by commas; default: all for this size."),
     ] = None,
     backfill: BackfillOption = None,
     time_limit: TimeLimitOption = None,
@@ -77,7 +77,7 @@ def command(
 
 
 def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
-    """Names as asked for, each once; all that are meant for the size by default."""
+    """Return the requested names once each; by default all practical at this size."""
     if methods is not None:
         names = [name.strip() for name in methods.split(",")]
         return list(dict.fromkeys(names))
@@ -85,7 +85,7 @@ def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
     for name, method in sortedf.METHODS.items():
         if name not in names and method.same_as is None:
             limit = method.max_requests
-            note(f"{name} is meant for up to {limit:,} requests and left out.")
+            note(f"{name} is for up to {limit:,} requests and left out.")
     return names
 
 

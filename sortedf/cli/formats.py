@@ -1,11 +1,11 @@
-"""`sortedf formats`: the formats of traces that are recognised."""
+"""`sortedf formats`: the supported trace formats."""
 
 from __future__ import annotations
 
 from sortedf.cli.output import JsonOption, print_json, print_table
 from sortedf.traces.format import FORMATS
 
-HELP = "List the formats of traces that are recognised by their content."
+HELP = "List the trace formats, which are recognised by content."
 EXAMPLE = "Example: sortedf formats"
 
 

@@ -34,9 +34,10 @@ def command(
         typer.Option(help="Share of long documents in a mix: 0.2.", min=0, max=1),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Poisson arrivals per second; none: backlog.")
+        float | None,
+        typer.Option(help="Poisson arrivals per second; else a backlog."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same trace.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Draw the requests and write them."""

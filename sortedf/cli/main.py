@@ -1,4 +1,4 @@
-"""Entry point: the commands, and what becomes of their errors."""
+"""Entry point of the command line, and handling of errors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sortedf.cli.commands import CommandGroup
 from sortedf.cli.progress import log_shown
 from sortedf.errors import SortedfError
 
-# The class of all usage errors, wherever this version of typer keeps it.
+# The class of all usage errors, whose module depends on the version of typer.
 UsageError: Any = typer.BadParameter.__base__
 
 INTERRUPTED = 130
-"""What newer versions of typer make of Ctrl-C; none of our commands exits with it."""
+"""Exit code of Ctrl-C in newer versions of typer; no command here uses it."""
 
 app = typer.Typer(
     name="sortedf",
@@ -45,10 +45,10 @@ def options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input. A user's mistake is
-    one line on standard error that says what, where and what is allowed.
+    Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input. An error is one
+    line on standard error with the problem, its location and the allowed values.
     """
-    # A name that a terminal cannot show must not undo the work that is done.
+    # A name that the terminal cannot encode must not fail the command at its end.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
@@ -63,18 +63,18 @@ def exit_code(arguments: list[str]) -> int:
         sys.stdout.flush()
     except UsageError as error:
         message = error.format_message()
-        return _fail(message, 2) if message else 2  # it may have shown the help
-    except (SortedfError, ValueError) as error:  # the library's word for misuse
-        # What is a RuntimeError as well failed while it ran: a solver, for one.
+        return _fail(message, 2) if message else 2  # no message after showing help
+    except (SortedfError, ValueError) as error:
+        # A RuntimeError is a failure and not misuse, such as a solver's.
         return _fail(str(error), 1 if isinstance(error, RuntimeError) else 2)
     except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted.", 1)
     except MemoryError:
         return _fail("out of memory.", 1)
-    except BrokenPipeError:  # somebody reads only the head of the output
+    except BrokenPipeError:  # only the head of the output was read
         _discard_output()
         return 1
-    except OSError as error:  # a disk that is full, for one
+    except OSError as error:  # for example a full disk
         _discard_output()
         where = "standard output" if error.filename is None else error.filename
         return _fail(f"{where}: {error.strerror or error}.", 1)
@@ -84,7 +84,7 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def _discard_output() -> None:
-    """Let what is still in the buffer go nowhere, so that Python can exit in peace."""
+    """Redirect buffered output to the null device, so that Python's exit succeeds."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

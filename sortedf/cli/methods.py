@@ -1,4 +1,4 @@
-"""`sortedf methods`: what there is to choose from."""
+"""`sortedf methods`: the available methods."""
 
 from __future__ import annotations
 

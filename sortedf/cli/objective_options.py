@@ -1,4 +1,4 @@
-"""The options that say what is minimised, and the file of weights."""
+"""Options of the objective, and the file of weights."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 NAMES = ("tel", "weighted-tel", "makespan")
 
 MAX_DIGITS = 40
-"""Digits of a weight that are read, and shown where it is wrong."""
+"""Digits of a weight at most; also the digits shown in messages."""
 
 P99 = 0.99
-"""Share of the requests that --p99-latency is about."""
+"""Share of the requests that must satisfy --p99-latency."""
 
 ObjectiveOption = Annotated[
     str, typer.Option(help=f"What to minimise: {', '.join(NAMES)}.", metavar="NAME")
@@ -28,8 +28,8 @@ ObjectiveOption = Annotated[
 WeightsOption = Annotated[
     Path | None,
     typer.Option(
-        help="For weighted-tel: a text file with one whole number for each request of "
-        "the trace, in its order; what a step of that request's latency costs."
+        help="For weighted-tel: a text file with one integer per request of the trace, "
+        "in its order: the cost of a step of its latency."
     ),
 ]
 MaxLatencyOption = Annotated[
@@ -51,12 +51,12 @@ def objective_of(
     max_latency: int | None,
     p99_latency: int | None,
 ) -> Objective | None:
-    """Put together what is asked for; None is TEL without a cap.
+    """Return the objective; None is TEL without a cap.
 
     Raises
     ------
     ValueError, TraceError
-        If options contradict each other, or the weights are not as they must be.
+        If options contradict each other, or the weights are invalid.
     """
     from sortedf.improve.objective import Objective  # loads the kernels
 
@@ -95,12 +95,12 @@ def _weights(loaded: LoadedProblem, path: Path) -> list[int]:
     for line, text in enumerate(lines, start=1):
         word = text.strip()
         whole = word.isascii() and word.isdigit()
-        # Python turns a number of thousands of digits into an error of its own.
+        # int() raises its own error for thousands of digits.
         if not whole or len(word) > MAX_DIGITS or int(word) > MAX_TOKENS:
             shown = word if len(word) <= MAX_DIGITS else f"{word[:MAX_DIGITS]}..."
             raise TraceError(
-                f"{path}, line {line}: weight {shown!r} must be a whole number from 0 "
-                f"to {MAX_TOKENS}."
+                f"{path}, line {line}: weight {shown!r} must be an integer from 0 to "
+                f"{MAX_TOKENS}."
             )
         values.append(int(word))
     return [values[row] for row in loaded.kept.tolist()]

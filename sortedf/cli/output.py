@@ -1,4 +1,4 @@
-"""What the commands print: one JSON object, or text and tables for people."""
+"""Output of the commands: one JSON object, or text and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def print_json(content: dict[str, Any]) -> None:
 
 
 def note(message: str) -> None:
-    """Tell people something beside the result, on standard error."""
+    """Print a note on standard error."""
     print(f"sortedf: {message}", file=sys.stderr)
 
 
@@ -45,12 +45,12 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     console = Console(highlight=False)
-    if not console.is_terminal:  # never fold numbers that go to a file
+    if not console.is_terminal:  # output to a file is not wrapped
         console.width = 200
     print(title)
     console.print(table)
 
 
 def percent(value: float | None) -> str:
-    """Return a gap as people read it."""
+    """Format a gap in percent."""
     return "-" if value is None else f"{value:.2%}"

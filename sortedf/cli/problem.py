@@ -1,4 +1,4 @@
-"""The options that say what is to be solved, shared by the commands."""
+"""Options of an instance, common to several commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from sortedf.traces import Trace, read_trace
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A trace and how it becomes an instance; each field is an option."""
+    """A trace and its conversion to an instance; each field is an option."""
 
     trace: TraceArgument
     kv_budget: KvBudgetOption = None
@@ -49,7 +49,7 @@ class Problem:
 
     @property
     def inputs(self) -> tuple[Path | str | None, ...]:
-        """Files that are read, and that no output may take the place of."""
+        """Files that are read and that no output may overwrite."""
         return self.trace, self.tokenizer, self.step_time
 
     def read(self) -> LoadedProblem:
@@ -70,19 +70,19 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedProblem:
-    """A trace, its instance, and which requests of the trace are in it."""
+    """A trace, its instance, and the positions of its requests in the trace."""
 
     trace: Trace
     instance: Instance
     kept: NDArray[np.int64]
 
     def dropped_rows(self) -> list[int]:
-        """Rows of the file whose requests were left out."""
+        """Rows of the file that were left out."""
         rows: list[int] = np.delete(self.trace.row, self.kept).tolist()
         return rows
 
     def title(self) -> str:
-        """One line that says what is being solved."""
+        """Title of the output: trace, number of requests and KV budget."""
         dropped = self.trace.num_requests - len(self.kept)
         left_out = f", {dropped:,} that can never run left out" if dropped else ""
         return (
@@ -91,7 +91,7 @@ class LoadedProblem:
         )
 
     def read_start(self, path: Path) -> list[int]:
-        """Read start steps of the instance's requests, from those of the rows."""
+        """Read the start steps of a schedule file for the instance's requests."""
         start = read_start(path)
         rows = self.trace.num_requests
         if len(start) != rows:
@@ -111,7 +111,7 @@ class LoadedProblem:
         return [step for step in start if step is not None]
 
     def confirm(self, result: Result) -> None:
-        """Have a result checked independently before anybody sees it."""
+        """Check a result independently before it is shown."""
         report = sortedf.check(self.instance, result.schedule)
         if not report.feasible or report.tel != result.tel:
             raise RuntimeError(
@@ -120,12 +120,12 @@ class LoadedProblem:
 
 
 def parse_kv_budget(text: str | None) -> int:
-    """Return the KV budget in tokens, or say what is allowed."""
+    """Parse the KV budget in tokens."""
     allowed = f"give the size of the KV cache in tokens, from 1 to {MAX_TOKENS}."
     if text is None:
         raise ValueError(f"--kv-budget is missing: {allowed}")
     digits = text.strip()
-    plain = digits.isascii() and digits.isdigit()  # int() takes 1_0 for 10
+    plain = digits.isascii() and digits.isdigit()  # int() accepts 1_0 as 10
     few = len(digits.lstrip("0")) <= len(str(MAX_TOKENS))
     budget = int(digits) if plain and few else 0
     if not 1 <= budget <= MAX_TOKENS:
@@ -134,15 +134,15 @@ def parse_kv_budget(text: str | None) -> int:
 
 
 def step_seconds(text: str) -> float:
-    """Return the seconds that every step takes."""
+    """Parse the constant duration of a step in seconds."""
     try:
         return float(text)
     except ValueError:
         step_time = step_time_of(text)
     if not step_time.is_constant:
         raise ValueError(
-            f"--step-time {text}: its steps differ in length, but a schedule is made "
-            "of equal ones; give seconds per step, or use 'sortedf simulate'."
+            f"--step-time {text}: its steps differ in length, but a schedule needs "
+            "equal ones; give seconds per step, or use 'sortedf simulate'."
         )
     return step_time.constant_s
 
@@ -150,7 +150,7 @@ def step_seconds(text: str) -> float:
 def takes_problem(command: Callable[..., None]) -> Callable[..., None]:
     """Replace a command's first parameter, such as a `Problem`, by its options.
 
-    That parameter's type is a dataclass each of whose fields is an option.
+    The type of that parameter is a dataclass whose fields are options.
     """
     first, *own = inspect.signature(command, eval_str=True).parameters.values()
     make = first.annotation
@@ -161,7 +161,7 @@ def takes_problem(command: Callable[..., None]) -> Callable[..., None]:
         command(problem, **values)
 
     problem_parameters = inspect.signature(make, eval_str=True).parameters.values()
-    # The trace is the first positional argument, then come a command's own.
+    # The trace is the first positional argument, followed by the command's own.
     every = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in (*problem_parameters, *own)

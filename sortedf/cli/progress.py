@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 QUIET_S = 1.0
-"""Seconds that work may take before progress is shown."""
+"""Seconds before progress is shown."""
 
 LINE_EVERY_S = 5.0
-"""Seconds between lines where standard error is no terminal."""
+"""Seconds between lines if standard error is no terminal."""
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function `report(done, total)` that shows a bar, or lines in a log.
+    """Yield a function `report(done, total)` that shows a bar, or lines in a log.
 
-    A total of 0 means that nobody knows how much there is.
+    A total of 0 means that it is unknown.
     """
     with shown(what) as show:
         yield show.report
@@ -30,7 +30,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def shown(what: str) -> Iterator[_Lines | _Bar]:
-    """Give what has, beside `report`, a function `note(text)` for news of a search."""
+    """Yield an object with `report`, and `note(text)` for messages of a search."""
     show = _Bar(what) if sys.stderr.isatty() else _Lines(what)
     try:
         yield show
@@ -40,7 +40,7 @@ def shown(what: str) -> Iterator[_Lines | _Bar]:
 
 @contextmanager
 def log_shown() -> Iterator[None]:
-    """Show what the first run on a machine waits for, and which plug-ins are broken."""
+    """Show log messages about compilation and broken plug-ins."""
     loggers = [logging.getLogger(f"sortedf.{name}") for name in ("jit", "registry")]
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("sortedf: %(message)s"))

@@ -33,20 +33,20 @@ from sortedf.result import Result, gap
 from sortedf.schedule_file import write_schedule
 from sortedf.stop import AnyOf, Rounds, Stop, TargetGap
 
-HELP = "Schedule a trace, and prove how far from the best possible that is."
+HELP = "Schedule a trace, with a proven gap to the best possible schedule."
 EXAMPLE = "Example: sortedf solve trace.csv --kv-budget 16492 -o schedule.json"
 
 
 @takes_problem
 def command(
     problem: Problem,
-    method: Annotated[str, typer.Option(help="How: see 'sortedf methods'.")] = "auto",
+    method: Annotated[str, typer.Option(help="See 'sortedf methods'.")] = "auto",
     backfill: BackfillOption = None,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     bound: BoundOption = "auto",
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds of the search, then stop.", min=0)
+        int | None, typer.Option(help="Stop the search after these rounds.", min=0)
     ] = None,
     target_gap: Annotated[
         float | None,
@@ -58,7 +58,7 @@ def command(
     max_latency: MaxLatencyOption = None,
     p99_latency: P99LatencyOption = None,
     start: Annotated[
-        Path | None, typer.Option(help="Schedule to search from, as -o writes it.")
+        Path | None, typer.Option(help="Initial schedule of the search, written by -o.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Schedule to write, as JSON.")
@@ -102,8 +102,8 @@ def command(
         _print(loaded, result, objective)
     if result.over_cap:
         note(
-            f"the cap on latency is missed by {result.over_cap:,} requests more than "
-            "may; none that keeps it was found."
+            f"{result.over_cap:,} requests too many exceed the cap on latency; no "
+            "schedule within it was found."
         )
         raise typer.Exit(1)
 
@@ -120,7 +120,7 @@ def _stop(rounds: int | None, target_gap: float | None) -> Stop | None:
 def _noting(
     note: Callable[[str], None], objective: str, n: int
 ) -> Callable[[int, int | None], None]:
-    """Return what tells people about each better schedule."""
+    """Return a function that shows each improved schedule."""
 
     def better(value: int, bound: int | None) -> None:
         shown = f"{objective} {value:,}"

@@ -57,7 +57,7 @@ def test_for_people(cli, rows_file, encoder, tmp_path):
     folder = tmp_path / "ranker"
     code, out, _ = train(cli, rows_file, folder, encoder, "--no-rivals")
     assert code == 0
-    assert "prompts that nothing was trained on" in out
+    assert "prompts not used in training" in out
     assert "pairwise" in out
     assert "boosting" not in out
     code, out, _ = cli("rank", "evaluate", folder, rows_file)

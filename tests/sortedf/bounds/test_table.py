@@ -77,7 +77,7 @@ def test_auto_takes_a_bound_where_it_says_that_it_is_quick(cli, trace, tmp_path)
     [
         ("lucky", "the bound 'lucky' has none; choose one of: auto, "),
         ("branching", "the bound 'branching' has none; choose one of: auto"),
-        ("forgetful", "the bound 'forgetful' gave none"),
+        ("forgetful", "the bound 'forgetful' has none"),
     ],
 )
 def test_no_certificate_is_said_in_a_line(cli, trace, tmp_path, method, message):

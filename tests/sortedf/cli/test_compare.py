@@ -38,7 +38,7 @@ def test_compare_says_what_it_leaves_out(cli, tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text("prefill_tokens,decode_tokens\n" + "3,4\n" * 150, encoding="utf-8")
     _, out, err = cli("compare", path, "--kv-budget", 50)
-    assert "exact-dp is meant for up to 100 requests and left out" in err
+    assert "exact-dp is for up to 100 requests and left out" in err
     assert "exact-dp" not in out
 
 

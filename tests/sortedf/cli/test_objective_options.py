@@ -73,4 +73,4 @@ def test_solve_keeps_a_cap_or_says_so(cli, crowd):
     code, out, err = cli("solve", crowd, *budget, "--max-latency", 71)
     assert code == 1
     assert json.loads(out)["over_cap"] > 0
-    assert "the cap on latency is missed by" in err
+    assert "exceed the cap on latency" in err
