@@ -1,9 +1,9 @@
 """Prefixes that requests share, as a forest of runs of whole KV blocks.
 
-A block holds the KV of `B` tokens and depends on all tokens before it, so that two
-requests with the same first tokens have the same first blocks. A node is a run of
-blocks; a request holds those on the way from a root to its leaf, as far as they are
-full. What is held by several running requests is in the cache once.
+A block holds the KV of `B` tokens and depends on all tokens before it, so two requests
+with the same first tokens have the same first blocks. A node is a run of blocks; a
+request holds the full blocks on the path from a root to its leaf. Blocks held by
+several running requests are in the cache once.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 Chain: TypeAlias = "Sequence[Hashable]"
 """One key per full block of a request's tokens; equal keys mean equal tokens up to the
-end of that block, those before it included."""
+end of that block."""
 
 NO_NODE = -1
 
 
 class PrefixForest:
-    """What running requests share, and what those that wait would share with them.
+    """Prefixes shared by running requests, and by waiting ones with them.
 
-    An engine with prefix caching keeps it: `start` and `stop` follow its requests.
-    Requests that wait are entered when a policy looks at them, by `look_up`.
+    An engine with prefix caching updates it by `start` and `stop`. Waiting requests are
+    added when a policy considers them, by `look_up`.
 
     Parameters
     ----------
     chain_of : callable
-        Gives the chain of a request that waits, by id.
+        Returns the chain of a waiting request, by id.
     num_cached : callable
-        Gives how many of the first blocks of a chain are in the cache now, of the first
-        so many: `num_cached(chain, most)`.
+        `num_cached(chain, most)` returns the number of blocks that are in the cache now
+        among the first `most` of a chain.
     block_size : int
         Tokens per block.
 
@@ -46,10 +46,10 @@ class PrefixForest:
     ----------
     leaf : int64 array, by request
         Node that ends with its last full block, `NO_NODE` if there is none or the
-        request is not known here.
+        request is not in the forest.
     parent, depth, held : int64 arrays, by node
-        The node before it or `NO_NODE`; blocks from the root to its end; how many
-        running requests hold it.
+        The node before it or `NO_NODE`; blocks from the root to its end; number of
+        running requests that hold it.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class PrefixForest:
         self.depth: Ints = np.zeros(64, dtype=np.int64)
         self.held: Ints = np.zeros(64, dtype=np.int64)
         self._map_fields()
-        self._chain: dict[int, Chain] = {}  # of each node: one that leads through it
-        self._uses: dict[int, int] = {}  # requests whose leaf it is, and its children
-        self._by_first: dict[Hashable, int] = {}  # node that begins with a block
+        self._chain: dict[int, Chain] = {}  # of each node: a chain that contains it
+        self._uses: dict[int, int] = {}  # requests whose leaf it is, plus its children
+        self._by_first: dict[Hashable, int] = {}  # node by its first block
         self._vacant: list[int] = []
-        self._known: dict[int, bool] = {}  # requests here, and whether they run
+        self._known: dict[int, bool] = {}  # requests, and whether they run
 
     def _map_fields(self) -> None:
-        """Entries of a memoryview are read and set quicker than those of an array."""
+        """Create memoryviews, whose entries are accessed faster than an array's."""
         fields: Any = self
         self._leaf: memoryview[int] = memoryview(fields.leaf)
         self._parent: memoryview[int] = memoryview(fields.parent)
@@ -81,15 +81,15 @@ class PrefixForest:
         self._held: memoryview[int] = memoryview(fields.held)
 
     def look_up(self, ids: Sequence[int], tokens: Sequence[int]) -> Ints:
-        """Return how many tokens each waiting request would find in the cache now.
+        """Return how many tokens of each waiting request are in the cache now.
 
-        Its last token is always computed, in whole blocks.
+        Only whole blocks count, and the last token is always computed.
 
         Parameters
         ----------
         ids : sequence of int
         tokens : sequence of int
-            Tokens of each so far: of its prompt and of its answer.
+            Tokens of each so far: prompt and output tokens.
         """
         found = np.zeros(len(ids), dtype=np.int64)
         for k, (i, count) in enumerate(zip(ids, tokens, strict=True)):
@@ -101,10 +101,10 @@ class PrefixForest:
         return found
 
     def start(self, i: int, chain: Chain, found: int) -> None:
-        """Let a request run that has found its first `found` blocks in the cache.
+        """Start a request with its first `found` blocks in the cache.
 
-        What it computes though another holds the same is a second copy, which nothing
-        will ever find, since the first one is found before it.
+        Blocks that it computes although another request holds them are second copies,
+        which later requests never find, since the first copy is found before.
         """
         self.stop(i)
         cut = self._insert(chain, min(found, len(chain)))
@@ -121,7 +121,7 @@ class PrefixForest:
             node = self._parent[node]
 
     def stop(self, i: int) -> None:
-        """Forget a request, whether it ran or waited; one not known is ignored."""
+        """Remove a running or waiting request; an unknown one is ignored."""
         runs = self._known.pop(i, None)
         if runs is None:
             return
@@ -136,14 +136,14 @@ class PrefixForest:
     def needs(
         self, ids: Sequence[int], tokens: Sequence[int], blocks: Sequence[int]
     ) -> list[int]:
-        """Blocks that each takes from the free ones, if all start in this order.
+        """Free blocks that each request needs if all start in this order.
 
         Parameters
         ----------
         ids, tokens
             As for `look_up`.
         blocks : sequence of int
-            Blocks that each needs in all.
+            Blocks that each needs in total.
         """
         for i, count in zip(ids, tokens, strict=True):
             self._know(i, count)
@@ -159,7 +159,7 @@ class PrefixForest:
         return needs
 
     def _know(self, i: int, tokens: int) -> None:
-        """Enter a request that waits; what it never finds is a node of its own."""
+        """Add a waiting request; blocks that it never finds are a separate node."""
         if i in self._known:
             return
         chain = self._chain_of(i)
@@ -182,7 +182,7 @@ class PrefixForest:
         return 0 if above == NO_NODE else self._depth[above]
 
     def _insert(self, chain: Chain, blocks: int) -> int:
-        """Return the node that ends after so many blocks, in use once more."""
+        """Return the node that ends after `blocks` blocks, and count one more use."""
         node, done = NO_NODE, 0
         while done < blocks:
             following = self._by_first.get(chain[done])
@@ -200,7 +200,7 @@ class PrefixForest:
         return node
 
     def _make(self, above: int, chain: Chain, depth: int) -> int:
-        """Return a new node, which nothing uses yet."""
+        """Return a new node without uses."""
         if not self._vacant:
             count = len(self.parent)
             self._vacant = list(range(2 * count - 1, count - 1, -1))
@@ -220,7 +220,7 @@ class PrefixForest:
         return node
 
     def _split(self, node: int, depth: int) -> int:
-        """Cut a node in two; return the upper part, which is a new one."""
+        """Split a node in two; return the upper part, which is a new node."""
         chain, above = self._chain[node], self._parent[node]
         upper = self._make(above, chain, depth)
         if above != NO_NODE:
@@ -232,7 +232,7 @@ class PrefixForest:
         return upper
 
     def _release(self, node: int) -> None:
-        """Use a node once less; drop those that nothing uses any more."""
+        """Count one use less of a node; remove nodes without uses."""
         while node != NO_NODE:
             self._uses[node] -= 1
             if self._uses[node]:
@@ -245,9 +245,9 @@ class PrefixForest:
 
 
 def _common(a: Chain, b: Chain, same: int, most: int) -> int:
-    """Blocks in which two chains agree, which are `same + 1` at least, at most `most`.
+    """Count equal first blocks of two chains, from `same + 1` to `most`.
 
-    Keys stand for all tokens before them, so that a search by halves finds the place.
+    Keys depend on all tokens before them, so bisection finds the number.
     """
     if a is b or a[most - 1] == b[most - 1]:
         return most

@@ -1,10 +1,10 @@
-"""Segments of a stream: requests that have nothing to do with those before and after.
+"""Segments of a stream: groups of requests that can be scheduled independently.
 
-In an optimal schedule something runs in every step from the last arrival to the end
-(`lp.horizon`): by then `sum o` steps have passed at most. So if the next request comes
-later than that, all before it are done, and the two parts are two problems. Each may
-also begin at step 0: latencies do not change. What is never idle for long is short, so
-that prices by step, which everything in `lp` has, are few.
+In an optimal schedule a request runs in every step from the last arrival to the end
+(`lp.horizon`), which is at most `sum o` steps later. So if the next request arrives
+after that, all earlier ones have completed, and the two parts are independent. Each
+part may be shifted to begin at step 0, which does not change latencies. Segments have
+no long idle times, so the prices by step in `lp` are few.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Some requests of an instance, and their own instance from step 0 on.
+    """Some requests of an instance, and their own instance from step 0.
 
     Attributes
     ----------
     ids : int64 array
-        Their ids in the whole instance.
+        Ids in the whole instance.
     begin : int
         Step of their first arrival.
     instance : Instance
@@ -52,8 +52,8 @@ def segments(instance: Instance) -> list[Segment]:
     In `O(n log n)`. An instance that cannot be cut, and begins at step 0, is its own
     only segment.
 
-    No schedule has a TEL below the sum of the segments' least ones, wherever one cuts:
-    leaving requests out only makes room. Where this cuts, the two are equal.
+    No schedule has a TEL below the sum of the segments' least ones, for any split,
+    since leaving out requests only frees memory. For these splits, the two are equal.
     """
     order = np.argsort(instance.arrival, kind="stable")
     arrival = instance.arrival[order].tolist()
@@ -76,9 +76,9 @@ def whole(instance: Instance) -> list[Segment]:
 
 
 def horizon(instance: Instance) -> int:
-    """About the last step of a schedule: the last arrival, and all the work after it.
+    """Approximate last step of a schedule: the last arrival plus all work.
 
-    That is how many prices by step there are at most.
+    This is about the largest number of prices by step.
     """
     if not instance.num_requests:  # then the budget may be less than a block
         return 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaselineRun:
-    """What plain vLLM did with a backlog.
+    """Result of plain vLLM on a backlog.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def run_baseline(
     prompts : list of list of int, optional
         Token ids of each prompt; random ones if left out.
     played : callable, optional
-        Puts something in the place of the device while the requests run:
+        Replaces the device while the requests run:
         `with played(core, seconds_per_step, run_async=False)`.
     """
     llm, vllm = start_engine(settings, ours=False)
@@ -92,7 +92,7 @@ def run_baseline(
 
 
 def _count_preemptions(scheduler: Any) -> list[str]:
-    """Return a list that gets an entry with each preemption from now on."""
+    """Return a list to which the id of each preempted request is appended."""
     preempted: list[str] = []
     original = scheduler._preempt_request
 

@@ -1,4 +1,4 @@
-"""Drives an engine through a schedule or by a policy, and checks it step for step."""
+"""Runs an engine by a schedule or a policy, and compares it with a prediction."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ MODES: tuple[Mode, ...] = ("plan", "list", "policy")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """What was planned, what was predicted and what the engine did.
+    """Plan, predicted run and actual run.
 
     Attributes
     ----------
     log : RunLog
-        What the engine did.
+        Run of the engine.
     predicted : RunLog
-        What the step engine does with the same policy under the same rules.
+        Run of the step engine with the same policy and rules.
     plan : Schedule, optional
         The offline schedule, if one was followed.
     rules : StepRules
@@ -54,28 +54,28 @@ class Execution:
 
     @property
     def predicted_completion_s(self) -> NDArray[np.float64]:
-        """When each request was to complete: by the plan, else by the step engine."""
+        """Completion of each request by the plan, or else by the step engine."""
         if self.plan is not None:
             return self.plan.completion.astype(np.float64)
         return self.predicted.completion_s
 
     @property
     def steps_matching(self) -> int:
-        """How many requests completed exactly when they were to."""
+        """Number of requests that completed exactly in the predicted step."""
         same = self.log.completion_s == self.predicted_completion_s
         return int(np.count_nonzero(same & self.log.completed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunPlan:
-    """How an engine is to run an instance: a fresh policy object for each run.
+    """How an engine runs an instance: a new policy object for each run.
 
     Attributes
     ----------
     make_policy : callable
-        Makes the policy; one object serves one run.
+        Creates the policy; one object is used for one run.
     plan : Schedule, optional
-        The starts that it follows, if it follows starts.
+        The schedule whose starts it follows, if any.
     """
 
     make_policy: Callable[[], Policy]
@@ -90,7 +90,7 @@ def plan_run(
     mode: Mode = "plan",
     **options: Any,
 ) -> RunPlan:
-    """Decide how an engine is to run an instance.
+    """Plan how an engine runs an instance.
 
     Parameters
     ----------
@@ -101,11 +101,10 @@ def plan_run(
         For "plan" and "list" a name in `sortedf.METHODS`, for "policy" one in
         `online.policy.POLICIES`.
     mode : {"plan", "list", "policy"}
-        Start each request in its planned step; start them in the planned order, each
-        as soon as the forecast says that nothing will overflow; or let an online
-        policy decide.
+        Start each request in its planned step; start them in the planned order, each as
+        soon as look-ahead admits it; or let an online policy decide.
     **options
-        For "plan" and "list" those of `sortedf.solve`, for "policy" the policy's.
+        For "plan" and "list" options of `sortedf.solve`, for "policy" the policy's.
 
     Raises
     ------
@@ -113,7 +112,7 @@ def plan_run(
         If the mode or the method is unknown, or an option out of range.
     """
     if mode == "policy":
-        make_policy(method, **options)  # refuse bad options before anything runs
+        make_policy(method, **options)  # raises for bad options before the run
         return RunPlan(lambda: make_policy(method, **options))
     METHODS.find(method)
     if mode == "plan":
@@ -143,17 +142,17 @@ def execute_plan(
     *,
     watch: Callable[[RunLog], Watcher] | None = None,
 ) -> Execution:
-    """Run an instance in an engine, and in the step engine before it.
+    """Run an instance in the step engine, then in an engine.
 
     Parameters
     ----------
     plan : RunPlan
     instance : Instance
     engine : callable
-        Makes the engine for a table and a policy.
+        Creates the engine for a table and a policy.
     watch : callable, optional
-        Given what the step engine foresees, returns what is called after each step of
-        the engine as `watcher(record, end_s)`.
+        Called with the predicted run; returns a function that is called after each step
+        of the engine as `watcher(record, end_s)`.
     """
     table = RequestTable.of_instance(instance)
     running = engine(table, plan.make_policy())

@@ -1,4 +1,4 @@
-"""Asks a policy inside an engine, and goes on without it when it fails."""
+"""A policy inside an engine that is replaced if it fails."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ logger = logging.getLogger("sortedf")
 
 
 class FallbackPolicy:
-    """A policy whose mistakes cost no request.
+    """A policy whose failures do not affect requests.
 
-    When it raises, or names requests that are not where it says, the log says why and
-    another takes over: first come, first served.
+    If it raises, or its decision is invalid, the error is logged and first come, first
+    served replaces it.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class FallbackPolicy:
         self._spare = make_policy("fcfs")
 
     def decide(self, state: State) -> Decision:
-        """Ask the policy; if it fails or stalls, go on by arrival and say why."""
+        """Return the policy's decision; if it fails or stalls, decide by arrival."""
         if self.policy is None:
             decision = self._spare.decide(state)
         else:
             decision = self._ask(self.policy, state)
         if decision.start or len(state.running) or not _stalls(state, decision):
             return decision
-        logger.warning("the policy %r starts nothing.", self.policy or self._spare)
+        logger.warning("the policy %r starts no request.", self.policy or self._spare)
         waiting = state.waiting
         order = np.lexsort((waiting, state.requests.arrival_s[waiting]))
         return Decision(start=waiting[order].tolist())
@@ -55,14 +55,14 @@ class FallbackPolicy:
                 "the policy %r failed; going on first come, first served.", policy
             )
         self.policy = None
-        everybody = list(state.who_waits)
+        waiting = list(state.who_waits)
         return self._spare.decide(
-            state._replace(joined=everybody, left=(), changed=(), quiet=False)
+            state._replace(joined=waiting, left=(), changed=(), quiet=False)
         )
 
 
 def check_decision(state: State, decision: Decision) -> None:
-    """Raise ValueError if a decision names requests that are not where it says."""
+    """Raise ValueError unless a decision starts waiting and evicts running requests."""
     start, evict, order = decision.start, decision.evict, decision.order
     if start and not (
         len(set(start)) == len(start) and all(i in state.who_waits for i in start)
@@ -70,16 +70,16 @@ def check_decision(state: State, decision: Decision) -> None:
         raise ValueError(f"it starts requests that do not wait, or twice: {start}.")
     if not evict and order is None:
         return
-    running, gone = set(state.running.tolist()), set(evict)
-    if len(gone) < len(evict) or not gone <= running:
+    running, evicted = set(state.running.tolist()), set(evict)
+    if len(evicted) < len(evict) or not evicted <= running:
         raise ValueError(f"it evicts requests that do not run, or twice: {evict}.")
     if order is None:
         return
-    everybody = gone.union(order)
-    if len(order) + len(evict) != len(running) or not running <= everybody:
-        raise ValueError("its order does not name each request that stays once.")
+    named = evicted.union(order)
+    if len(order) + len(evict) != len(running) or not running <= named:
+        raise ValueError("its order does not name each remaining request once.")
 
 
 def _stalls(state: State, decision: Decision) -> bool:
-    """Whether requests wait and nothing runs, and a policy leaves it at that."""
+    """Whether requests wait and a decision neither starts one nor sets a wake time."""
     return state.num_waiting > 0 and decision.wake_s is None and not decision.start

@@ -1,4 +1,4 @@
-"""What a request says of its own answer: hints that travel with its parameters."""
+"""Hints about a request's answer, sent with its sampling parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SCORE_KEY = "rank_score"
 """Key in `SamplingParams.extra_args`: a learned rank, lower first."""
 
 TEXT_KEY = "rank_text"
-"""Key in `SamplingParams.extra_args`: the text to rank by, in place of the prompt."""
+"""Key in `SamplingParams.extra_args`: the text to rank by, instead of the prompt."""
 
 
 class Hint(NamedTuple):
-    """What is expected of an answer when its request comes.
+    """Expectation of an answer at the arrival of its request.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class Hint(NamedTuple):
     score : float
         A learned rank; nan if there is none.
     told : bool
-        Whether the length is the request's own word, which nothing overrules.
+        Whether the length is the request's own hint, which has priority.
     text : str, optional
-        What to rank by in place of the prompt.
+        Text to rank by, instead of the prompt.
     """
 
     predicted: int
@@ -42,13 +42,13 @@ NUMBERS = (int, float)
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """Reads hints; what is missing or makes no sense is replaced, never refused.
+    """Reads hints; missing or invalid ones are replaced and never raise.
 
     Attributes
     ----------
     max_predicted : int, optional
-        Length to expect of a request that says nothing, while nothing was learned from
-        others, and that has no limit below it; by default its `max_tokens`.
+        Expected length of a request without a hint, as long as no length was learned,
+        limited by its `max_tokens`, which is the default.
     """
 
     max_predicted: int | None = None
@@ -56,9 +56,9 @@ class Hints:
     def read(
         self, extra: dict[str, Any], max_tokens: int, learned: int | None = None
     ) -> Hint:
-        """Read what `extra_args` says of an answer of at most `max_tokens`.
+        """Read the hints in `extra_args` for an answer of at most `max_tokens`.
 
-        `learned` is the length that other answers lead to expect, if there were any.
+        `learned` is the length predicted from completed answers, if there are any.
         """
         predicted = _number(extra.get(PREDICTED_KEY))
         score = _number(extra.get(SCORE_KEY))

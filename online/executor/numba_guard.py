@@ -1,7 +1,7 @@
-"""Lets vLLM 0.32 on the CPU start where numba is loaded; a plug-in of vLLM's.
+"""Lets vLLM 0.32 on the CPU start after numba was loaded; a plug-in of vLLM.
 
 vLLM calls it in each of its processes (entry points "vllm.general_plugins"), so it
-imports nothing of this package, and does nothing where it is not needed.
+imports nothing of this package, and does nothing for other versions.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def installed_version() -> str | None:
 
 
 def let_numba_live(installed: str | None = None) -> None:
-    """Keep vLLM's dispatcher from failing at what llvmlite has in its modules.
+    """Prevent vLLM's dispatcher from failing on objects in llvmlite's modules.
 
-    The dispatcher looks into every loaded module with `vars(value).get`. The wrapper
-    of llvmlite's library answers any attribute, `__dict__` too, with an object that is
-    no dictionary. A `vars` of that module's own gives nothing for such objects.
+    The dispatcher scans every loaded module with `vars(value).get`. The wrapper of
+    llvmlite's library returns for any attribute, also `__dict__`, an object that is no
+    dictionary. A `vars` function in the dispatcher's module returns {} for these.
 
     Parameters
     ----------
     installed : str, optional
-        Version of vLLM, where it is known already.
+        Version of vLLM, if it is known.
     """
     if not (installed or installed_version() or "").startswith("0.32."):
         return

@@ -1,4 +1,4 @@
-"""Offline schedules for an engine: solved block by block, not with a safety margin."""
+"""Offline schedules for an engine, in whole blocks and without a safety margin."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 def plan_for(
     instance: Instance, rules: StepRules, method: str = "auto", **options: Any
 ) -> Schedule:
-    """Solve an instance so that an engine with these rules can keep to the starts.
+    """Solve an instance such that an engine with these rules can follow the starts.
 
     The model charges `s + j` tokens when a request's `j`-th token is made. An engine
-    that computes a token's KV only in the next step holds one fewer, so there the
-    prompt counts one token less (one of a single token keeps it). Should some step of
-    that schedule process more tokens than the engine does, it is solved again with
-    that cap, and with prompts in full, since the cap counts them in full.
+    that computes a token's KV only in the next step holds one fewer, so for it prompts
+    are shortened by one token (except those of one token). If a step of that schedule
+    processes more tokens than the engine allows, it is solved again with that cap, and
+    with full prompts, since the cap counts them in full.
 
     Parameters
     ----------
     instance : Instance
-        Lengths and arrivals in steps; its own budget and engine are not looked at.
+        Lengths and arrivals in steps; its budget and engine are ignored.
     rules : StepRules
     method : str
         A name in `sortedf.METHODS`.
@@ -44,7 +44,7 @@ def plan_for(
     Returns
     -------
     Schedule
-        Of the instance that was solved; its starts are the engine's.
+        Schedule of the solved instance; its starts are those of the engine.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _refuse_long_prompts(instance: Instance, rules: StepRules) -> None:
         raise OversizeError(
             f"request {i} has a prompt of {longest} tokens, which takes several steps "
             f"of {rules.max_batched_tokens} tokens, so that its start cannot be "
-            "planned; follow the list instead.",
+            "planned; use the mode list instead.",
             (i,),
         )
 
@@ -87,7 +87,7 @@ def tokens_per_step(instance: Instance, start: Ints) -> Ints:
     -------
     int64 array
         Entry `t` belongs to step `t + 1`: the whole prompt of each request that starts
-        after step `t`, and one token of each other that runs.
+        after step `t`, and one token of each other running request.
     """
     completion = start + instance.decode
     change = np.zeros(int(completion.max(initial=0)) + 2, dtype=np.int64)

@@ -1,7 +1,6 @@
-"""vLLM's prefix cache as policies see it: what is shared, and what would be found.
+"""vLLM's prefix cache for policies: shared prefixes and cached blocks.
 
-Looked at without a trace: vLLM's statistics of hits and its order of eviction stay as
-they are.
+It is read without side effects: vLLM's hit statistics and eviction order do not change.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def forest_of(scheduler: Any, waiting: Callable[[int], Request]) -> PrefixForest | None:
-    """Return a forest of what a scheduler's requests share.
+    """Return the prefix forest of a scheduler's requests.
 
-    None where prefix caching is off, or where layers hold KV of different kinds or of a
+    None if prefix caching is off, or if layers hold KV of different kinds or of a
     window only, so that a request does not hold all blocks of its prefix.
 
     Parameters
     ----------
     scheduler : vllm.v1.core.sched.scheduler.Scheduler
     waiting : callable
-        Gives the request that waits under an id.
+        Returns the waiting request with an id.
     """
     manager = scheduler.kv_cache_manager
     kinds = manager.coordinator.single_type_managers
@@ -45,7 +44,7 @@ def forest_of(scheduler: Any, waiting: Callable[[int], Request]) -> PrefixForest
 
     def is_cached(chain: Chain, block: int) -> bool:
         key: Any = chain[block]
-        # Looked up in the pool, which a reset of the cache gives another map.
+        # The map is read from the pool, since a reset of the cache replaces it.
         cached = manager.block_pool.cached_block_hash_to_block
         return cached.get_one_block(make_block_hash_with_group_id(key, 0)) is not None
 
@@ -53,7 +52,7 @@ def forest_of(scheduler: Any, waiting: Callable[[int], Request]) -> PrefixForest
         if is_cached(chain, most - 1):
             return most
         low, high = 0, most - 1
-        while low < high:  # a block that is missing implies that all after it are
+        while low < high:  # if a block is missing, so are all later ones
             middle = (low + high) // 2
             if is_cached(chain, middle):
                 low = middle + 1
@@ -67,7 +66,7 @@ def forest_of(scheduler: Any, waiting: Callable[[int], Request]) -> PrefixForest
 
 
 def chain_of(request: Any) -> Chain:
-    """Hashes of a request's full blocks; of none if it must not read them."""
+    """Hashes of a request's full blocks; empty if it must not use the cache."""
     if request.skip_reading_prefix_cache or request.resumable:
         return ()
     chain: Chain = request.block_hashes

@@ -1,7 +1,7 @@
-"""Has a policy's kernels ready before the first request comes.
+"""Loads a policy's kernels before the first request arrives.
 
-Numba takes seconds to compile them where it has not yet, and a fifth of a second to
-load them where it has: time in which the requests of a server would stand still.
+Numba takes seconds to compile them the first time, and a fifth of a second to load them
+later; otherwise the first requests of a server would wait for this.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from sortedf.step_time import StepTime
 
 CROWD, LATER = 160, 40
-"""Requests that come at once, more than policies treat one by one, and after them."""
+"""Requests that arrive at once and afterwards: enough to use the array code paths."""
 
 BLOCKS = 64
-"""Blocks of the cache: more than policies treat one by one start, most wait."""
+"""Blocks of the cache, so that many requests start but most wait."""
 
 
 def preload(policy: Policy, rules: StepRules, step_time: StepTime) -> None:
-    """Run some requests by a policy, which is used up, in the step engine.
+    """Run some requests by a policy in the step engine.
 
-    What goes wrong with the policy is logged, as in an engine.
+    Failures of the policy are logged, as in an engine.
 
     Parameters
     ----------
     policy : Policy
-        A fresh object, for this alone.
+        A new object, used only for this.
     rules : StepRules
-        The engine's, of which the cache is made smaller.
+        The engine's rules; the run uses a smaller cache.
     step_time : StepTime
     """
     size = rules.block_size
@@ -60,7 +60,7 @@ def preload(policy: Policy, rules: StepRules, step_time: StepTime) -> None:
 
 
 def _preload_running(table: RequestTable) -> None:
-    """Use what only an engine uses: its bookkeeping of who runs."""
+    """Compile the kernels of `Running`, which only a real engine uses."""
     running = Running(table, 4)
     running.start([0, 1])
     running.each_made_one(1)

@@ -1,4 +1,4 @@
-"""Random prompts, for engines whose answers nobody reads."""
+"""Random prompts, for runs in which answers are not used."""
 
 from __future__ import annotations
 

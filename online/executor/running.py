@@ -1,4 +1,4 @@
-"""Who runs in a real engine, and how far each has come, at little cost per step."""
+"""Running requests of a real engine and their progress, at little cost per step."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 class Running:
     """Ids of the running requests, in the engine's order.
 
-    In most steps each of them makes one token and nothing else happens. Such a step is
-    only counted; the table learns of it when somebody is about to look.
+    In most steps each of them makes one token and there is no other event. Such a step
+    is only counted; the table is updated before the next decision.
 
     Parameters
     ----------
     table : RequestTable
     room : int
-        Most requests that run.
+        Initial capacity.
 
     Attributes
     ----------
     count : int
-        How many run.
+        Number of running requests.
     """
 
     def __init__(self, table: RequestTable, room: int) -> None:
@@ -48,7 +48,7 @@ class Running:
         return self.count
 
     def ids(self) -> Ints:
-        """Return the ids, as an array of its own that cannot be changed."""
+        """Return a read-only copy of the ids."""
         ids = self._ids[: self.count].copy()
         ids.setflags(write=False)
         return ids
@@ -59,7 +59,7 @@ class Running:
         self._step = step
 
     def catch_up(self, gone: Sequence[int] = ()) -> None:
-        """Bring the table up to date, and take those of `gone` out that run."""
+        """Update the table, and remove the running requests among `gone`."""
         if not (self._behind or gone):
             return
         number = len(gone)
@@ -74,7 +74,7 @@ class Running:
         self._behind = 0
 
     def start(self, ids: Sequence[int]) -> None:
-        """Let requests run, behind all others."""
+        """Add requests after all others."""
         self.catch_up()
         more = self.count + len(ids)
         if more > len(self._ids):
@@ -83,9 +83,9 @@ class Running:
         self.count = more
 
     def start_whole(self, ids: Sequence[int], computed: Sequence[int]) -> bool:
-        """Let requests run of which a step has computed all; False if it has not.
+        """Add requests whose prompts a step has completely computed; else return False.
 
-        That step is to be counted by `each_made_one`, for them as for the others.
+        The step must then be counted by `each_made_one`, as for the other requests.
         """
         each = self._table.view.each
         prefill, made = each.prefill, each.output_tokens
@@ -99,7 +99,7 @@ class Running:
         return True
 
     def replace(self, ids: Sequence[int]) -> None:
-        """Let these run, in this order."""
+        """Replace all running requests, in this order."""
         self.catch_up()
         self.count = 0
         self.start(ids)

@@ -1,4 +1,4 @@
-"""Options of the scheduler class, as they stand in the engine's configuration."""
+"""Options of the scheduler class in the engine's configuration."""
 
 from __future__ import annotations
 
@@ -23,25 +23,24 @@ VARIABLE = "SORTEDF_SCHEDULER"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """How the scheduler class decides, and what it knows of answers.
+    """Policy of the scheduler class, and sources of answer lengths.
 
     Attributes
     ----------
     policy : str
     policy_options : dict
-        Options of the policy, `max_wait_s` among them: all keys that are not named
-        here.
+        Options of the policy, including `max_wait_s`: all keys not listed here.
     step_time : StepTime
     max_predicted : int, optional
         See `Hints`.
     predictor : str or dict, optional
         Name in `PREDICTORS`, or an object with `name` and that predictor's options; for
-        requests that say nothing of their length.
+        requests without a hint of their length.
     ranker : str, optional
-        Folder of a trained ranker, which gives each request without a score one, and a
-        length to those without a hint.
+        Folder of a trained ranker, which scores requests without a score and predicts
+        lengths of those without a hint.
     ranker_quantile : float
-        Which quantile of the length goes with a score.
+        Quantile of the length to use for a score.
     """
 
     policy: str = "svf"
@@ -65,7 +64,7 @@ class SchedulerOptions:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> SchedulerOptions:
-        """Take the scheduler's own options out; the others are the policy's."""
+        """Split the scheduler's own options from the policy's."""
         rest = dict(options)
         names = ("policy", "max_predicted", "predictor", "ranker", "ranker_quantile")
         mine = {name: rest.pop(name) for name in names if name in rest}
@@ -77,11 +76,11 @@ class SchedulerOptions:
         return cls(step_time=StepTime(**step_time), policy_options=rest, **mine)
 
     def make_policy(self) -> Policy:
-        """Make a fresh policy."""
+        """Create a new policy object."""
         return policy.make_policy(self.policy, **self.policy_options)
 
     def make_predictor(self, longest: int) -> Predictor | None:
-        """Make the predictor for answers of at most `longest` tokens, if any."""
+        """Create the predictor for answers of at most `longest` tokens, if any."""
         if self.predictor is None:
             return None
         options = self.predictor
@@ -93,7 +92,7 @@ class SchedulerOptions:
         return make_predictor(options.pop("name"), **options)
 
     def start_scorer(self, tokenizer: str | None) -> ScorerService | None:
-        """Start the ranker in a process of its own, if there is to be one."""
+        """Start the ranker in a separate process, if one is configured."""
         if self.ranker is None:
             return None
         from online.ranking.scorer_service import RankerFolder, ScorerService

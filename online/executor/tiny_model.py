@@ -25,16 +25,16 @@ def write_tiny_model(
 ) -> Path:
     """Write the configuration of a two-layer Llama of width 64; return its folder.
 
-    There are no weights: the engine makes random ones (`load_format="dummy"`).
+    There are no weights: the engine uses random ones (`load_format="dummy"`).
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     max_model_len : int
         Longest prompt and answer together, in tokens.
     tokenizer : bool
-        Write a tokenizer with a chat template, too: one token per character.
+        Whether to write a tokenizer with a chat template: one token per character.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -68,7 +68,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def _tokenizer() -> dict[str, Any]:
-    """One token per printable ASCII character; the other ids are made-up letters."""
+    """One token per printable ASCII character; the other ids are other letters."""
     letters = ["\n", *(chr(code) for code in range(32, 127))]
     other = (chr(code) for code in range(0xA1, 0xA1 + VOCABULARY))
     tokens = [*SPECIAL, *letters, *other][:VOCABULARY]

@@ -1,4 +1,4 @@
-"""A real vLLM engine behind the same interface as the step engine."""
+"""A real vLLM engine with the interface of the step engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from online.step_engine import StepRecord
 
 IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-"""Environment of an engine in this process, open to be looked at."""
+"""Environment of an engine in this process, whose state can be inspected."""
 
 CPU_SETTINGS = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -43,9 +43,9 @@ class EngineError(SortedfError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
-    """How to start the engine; `model` None is a tiny random Llama.
+    """Settings of the engine; `model` None is a tiny random Llama.
 
-    A real model runs as vLLM has it by default, on whatever vLLM is installed for.
+    A real model runs with vLLM's defaults, on the platform that vLLM is installed for.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class VllmSettings:
     max_model_len : int
         Longest prompt and answer together, in tokens.
     prefix_caching : bool
-        Whether prompts share the KV of what they begin with.
+        Whether requests share the KV of common prefixes.
     """
 
     kv_budget: int
@@ -75,7 +75,7 @@ class VllmEngine:
     """Runs the requests of a table in vLLM, by a policy of this package.
 
     The engine lives in this process and schedules synchronously, so that each call of
-    `step` is one step of it. Answers have exactly the length that the table says.
+    `step` is one step of it. Answers have exactly the lengths in the table.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class VllmEngine:
     Attributes
     ----------
     step_s : list of float
-        Seconds that each step took, measured.
+        Measured duration of each step in seconds.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class VllmEngine:
         step_time: StepTime = UNIT_STEPS,
         prompts: list[list[int]] | None = None,
     ) -> None:
-        """Go on with another table and another policy, once everything is done.
+        """Continue with another table and another policy, once all requests are done.
 
-        What was cached for the requests before is not found any more.
+        The prefix cache is reset.
         """
         if self.num_unfinished:
             raise RuntimeError(f"{self.num_unfinished} requests are not done yet.")
@@ -147,7 +147,7 @@ class VllmEngine:
         return int(self._scheduler.get_num_unfinished_requests())
 
     def add(self, i: int) -> None:
-        """Let request `i` of the table wait; OversizeError if it can never run."""
+        """Add request `i` of the table; OversizeError if it can never run."""
         prefill, decode = self.table.ints[[k.PREFILL, k.DECODE], i].tolist()
         reason = self.rules.refusal(prefill, decode)
         if reason is not None:
@@ -162,16 +162,16 @@ class VllmEngine:
         self._llm.add_request(str(i), {"prompt_token_ids": self._prompt(i)}, params)
 
     def cancel(self, i: int) -> None:
-        """Drop request `i`, wherever it is."""
+        """Cancel request `i`, whether it waits or runs."""
         self._llm.abort_request([str(i)])
 
     def step(self, now_s: float) -> StepRecord:
-        """Run one step of the engine, whose clock says `now_s`.
+        """Run one step of the engine at time `now_s`.
 
         Raises
         ------
         EngineError
-            If the engine raises; it cannot be used any more.
+            If the engine raises; it cannot be used afterwards.
         """
         self._now_s = now_s
         began = time.perf_counter()
@@ -189,7 +189,7 @@ class VllmEngine:
         return record
 
     def close(self) -> None:
-        """End the engine and give its memory back."""
+        """Stop the engine and free its memory."""
         self._llm.engine_core.shutdown()
 
     def _prompt(self, i: int) -> list[int]:
@@ -201,10 +201,10 @@ class VllmEngine:
 def start_engine(
     settings: VllmSettings, *, ours: bool = True, run_async: bool = False
 ) -> tuple[Any, Any]:
-    """Start an engine with our scheduler class, or plain; return it and vllm.
+    """Start an engine with this package's scheduler, or plain; return it and vllm.
 
-    With `run_async` it has the scheduler for async scheduling, ours or vLLM's; vLLM
-    itself switches the rest of that off on a CPU.
+    With `run_async` it uses the scheduler class for async scheduling, of this package
+    or vLLM's; vLLM itself disables the rest of async scheduling on a CPU.
     """
     is_tiny = settings.model is None
     for name, value in (CPU_SETTINGS if is_tiny else IN_PROCESS).items():
@@ -240,7 +240,7 @@ def start_engine(
     if settings.model is not None:
         args = EngineArgs(model=settings.model, **own)
         return LLMEngine.from_engine_args(args), vllm
-    # Nothing of the folder is needed once the engine is there.
+    # The folder is not needed after the engine has started.
     with TemporaryDirectory(prefix="sortedf-tiny-llama-") as folder:
         model = write_tiny_model(Path(folder), settings.max_model_len)
         args = EngineArgs(model=str(model), **own, **TINY)

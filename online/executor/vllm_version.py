@@ -1,4 +1,4 @@
-"""The door to vLLM: whether it is there, which version, and what it needs to start."""
+"""Import of vLLM: installed version, environment, and patches that it needs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sortedf.errors import MissingExtraError
 __all__ = ["TESTED", "installed_version", "require_vllm"]
 
 TESTED = ("0.32.0",)
-"""Versions of vLLM that the scheduler class was tested with."""
+"""Versions of vLLM with which the scheduler class was tested."""
 
 logger = logging.getLogger("sortedf")
 
 
 def require_vllm() -> Any:
-    """Return the module vllm, or say which extra to install.
+    """Return the module vllm.
 
-    A version that was not tested is tried all the same, with a warning.
+    An untested version is used with a warning.
     """
     # Read when vllm is imported or its engine starts.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")

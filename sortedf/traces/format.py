@@ -30,7 +30,7 @@ class Format:
     Attributes
     ----------
     name, about : str
-        Name, and a description in a few words.
+        Name and short description.
     prefill, decode : str
         Columns with the lengths in tokens. A file that has both is of this format;
         names are compared without case, and other columns are ignored.
@@ -91,7 +91,7 @@ OWN = "sortedf"
 
 
 def register_format(format: Format) -> Format:
-    """Enter a format into the table."""
+    """Register a format."""
     return FORMATS.register(format.name)(format)
 
 

@@ -1,4 +1,4 @@
-"""What requests share, as it is expected to be held in coming steps."""
+"""Expected sharing of prefix blocks in future steps."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 def held_by_others(
     ids: Ints, most: Ints, chance: Floats, leaf: Ints, parent: Ints, depth: Ints
 ) -> Floats:
-    """Blocks of each request that others before it are expected to hold.
+    """Return the expected blocks of each request held by requests before it.
 
     Parameters
     ----------
     ids : int64 array, shape (n,)
     most : int64 array, shape (n,)
-        First blocks of each that it can share.
+        Number of first blocks of each that it can share.
     chance : float64 array, shape (n, k)
-        That a request is still there, at each of `k` times.
+        Probability that a request still runs, at each of `k` times.
     leaf, parent, depth : int64 arrays
         See `online.prefix_forest.PrefixForest`.
 
@@ -36,7 +36,7 @@ def held_by_others(
     float64 array, shape (n, k)
     """
     count, points = chance.shape
-    absent = np.ones((len(parent), points))  # chance that none holds a node
+    absent = np.ones((len(parent), points))  # probability that none holds a node
     blocks = np.zeros((count, points))
     for r in range(count):
         node = leaf[ids[r]] if ids[r] < len(leaf) else -1

@@ -1,4 +1,4 @@
-"""What a snapshot says of shared prefixes, as arrays for kernels."""
+"""Shared prefixes of a snapshot, as arrays for kernels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
 def shared(state: State, ids: Sequence[int]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Forest of a snapshot, and the tokens that each of `ids`, who wait, would find.
+    """Forest of a snapshot, and the cached tokens of each waiting request in `ids`.
 
     Returns
     -------
     leaf, parent, depth, held : int64 arrays
-        See `PrefixForest`; empty where nothing is shared.
+        See `PrefixForest`; empty if no prefix is shared.
     found : int64 array, shape (len(ids),)
     """
     prefixes = state.prefixes

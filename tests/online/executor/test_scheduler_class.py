@@ -229,7 +229,7 @@ def test_a_policy_that_fails_fails_no_request(real_engine, caplog, raises):
     words = {
         "an error": "a mistake in a policy",
         "strangers": "it starts requests that do not wait",
-        "nothing": "starts nothing",
+        "nothing": "starts no request",
     }
     assert words[raises] in caplog.text
 

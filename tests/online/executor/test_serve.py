@@ -164,5 +164,5 @@ def test_a_server_answers_every_request_in_full(server):
     log = server.log.read_text()
     assert server.stop() == 0, server.tail()
     assert "online.executor.vllm_scheduler.PolicyScheduler" in log
-    for trouble in ("Traceback", "the policy", "starts nothing"):
+    for trouble in ("Traceback", "the policy", "starts no request"):
         assert trouble not in log, log[-3000:]
