@@ -47,9 +47,9 @@ class Segment:
 
 
 def segments(instance: Instance) -> list[Segment]:
-    """Cut an instance where all must be done before the next request comes.
+    """Split an instance where all requests must complete before the next arrival.
 
-    In `O(n log n)`. An instance that cannot be cut, and begins at step 0, is its own
+    In `O(n log n)`. An instance that cannot be split, and begins at step 0, is its own
     only segment.
 
     No schedule has a TEL below the sum of the segments' least ones, for any split,
@@ -89,13 +89,13 @@ def horizon(instance: Instance) -> int:
 def joined(
     instance: Instance, parts: Sequence[Segment], schedules: Sequence[Schedule]
 ) -> Schedule | None:
-    """Put feasible schedules of all segments together.
+    """Join feasible schedules of all segments.
 
     Returns
     -------
     Schedule or None
-        None if one of them is still running when the next segment begins: then whether
-        the whole is feasible is open. No optimal one is.
+        None if one of them still runs when the next segment begins: then feasibility is
+        unknown. Joined optimal schedules are always feasible.
     """
     start = np.zeros(instance.num_requests, dtype=np.int64)
     free = 0
