@@ -49,7 +49,7 @@ def smallest_volume_trap(k: int) -> tuple[Instance, list[int]]:
     """One long request, and `k` of the same volume that fill the budget for one step.
 
     The long one has `k^2` steps and a prompt of 1; ties go to the lower id, and so to
-    it. Peaks are as large as the budget: SVF's guarantee says nothing here.
+    it. Peaks are as large as the budget, where SVF has no guarantee.
     """
     length = k * k
     budget = length + length * (length + 1) // 2

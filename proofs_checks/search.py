@@ -28,7 +28,7 @@ GRIDS = ((2, 6, 6), (3, 5, 5), (4, 3, 3), (4, 4, 3), (5, 2, 2), (5, 3, 2))
 """Sizes, longest prompts and longest answers of the exhaustive scans."""
 
 KINDS = ("memory", "fewer", "shorter")
-"""What anomalies are looked for: more budget, a request fewer, a shorter answer."""
+"""Kinds of anomalies: a larger budget, one request fewer, a shorter answer."""
 
 TRIES = 2_000_000
 """Random instances of each size, from 5 to 9 requests, where the grids have none."""
@@ -80,7 +80,7 @@ def ratio_of(rule: str) -> Callable[[Instance], Fraction]:
 
 
 def svf_share(instance: Instance) -> Fraction:
-    """SVF's ratio over what is guaranteed, `1 + 2 / (1 - peak / M)`."""
+    """SVF's ratio over its guarantee, `1 + 2 / (1 - peak / M)`."""
     alpha = Fraction(int(instance.peak.max()), instance.kv_budget)
     if alpha == 1:
         return Fraction(0)
@@ -161,7 +161,7 @@ def anomalies() -> Row:
 
 
 def changed(instance: Instance, kind: str, request: int) -> Instance:
-    """Apply what looks like a relief: memory, a request fewer, a shorter answer."""
+    """Relax the instance: a larger budget, one request fewer or a shorter answer."""
     if kind == "memory":
         return instance.replace(kv_budget=instance.kv_budget + 1)
     if kind == "fewer":

@@ -11,7 +11,7 @@ What is checked, in the papers' model (evicted requests start again from nothing
   or an eighth of the lengths, TEL is at most `3/2 + log2(1 / alpha)` times the exact
   optimum (the worst seen in a longer search of 2,800 were 1.67, 1.88 and 2.0; it is
   kept below);
-* exactly: with right estimates nobody is evicted and the starts are Sorted-F's;
+* exactly: with right estimates no request is evicted and the starts are Sorted-F's;
 * every request completes, in every run.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from online.run_log import RunLog
 
 SHRINK = (1, 2, 4, 8)
-"""What lengths are divided by: powers of two, so the logarithm is an integer."""
+"""Divisors of the lengths: powers of two, so the logarithm is an integer."""
 
 
 def run(instance: Instance, predicted: list[int]) -> RunLog:
@@ -85,7 +85,7 @@ def test_the_worst_that_was_seen() -> None:
 
 
 def test_right_estimates_give_sorted_f() -> None:
-    """The same start steps, and nobody is evicted."""
+    """The same start steps, and no request is evicted."""
     rng = np.random.default_rng(12)
     for _ in range(40):
         instance = random_instance(rng)

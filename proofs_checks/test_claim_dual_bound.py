@@ -50,7 +50,7 @@ def test_random_prices_never_exceed_the_optimum() -> None:
 
 
 def test_arrivals() -> None:
-    """The same with requests that come later."""
+    """The same with requests that arrive later."""
     rng = np.random.default_rng(6)
     for _ in range(20):
         prefill, decode = rng.integers(1, 4, (2, 3))

@@ -6,8 +6,8 @@ For every integer multiplier `0 <= a < D` a group of size `k` that fits the budg
 
 (`sortedf.groups.core`). *Proof:* `(D - a) sum o = sum c - a sum w`, and `sum w <= M`.
 Holding a request that is not among the `k` smallest, or leaving out one that is, raises
-the right side by its distance to the `k`-th or next; where that exceeds the sum that
-would be accepted, the request is decided rightly. QED.
+the right side by its distance to the `k`-th or next; if that exceeds the sum that
+would be accepted, fixing the request is correct. QED.
 
 Proved above. Checked: the inequality for every group of random pools and multipliers;
 and the selector `exact` gives the very group of brute force, ties included, on a grid

@@ -7,13 +7,13 @@ middle of a request's life after its start, every schedule of a backlog has
 
 *Proof of the first.* `sortedf.bounds.fluid`: the sum of the mean busy times of any
 schedule is at least that of the fluid machine that serves the smallest volume first.
-*Of the second.* A request holds at most `M`, so its volume lies with density at most
-`M / v` over time, and what has such a density and ends at `C` has its middle at
-`C - v / (2 M)` or sooner: `o_i - e_i >= v_i / (2 M)`. QED.
+*Of the second.* A request holds at most `M`, so its volume has a density of at most
+`M / v` over time, and the middle of such a density that ends at `C` is at
+`C - v / (2 M)` or earlier: `o_i - e_i >= v_i / (2 M)`. QED.
 
 Proved above and there. Checked in fractions: the package's value is the formula rounded
-up, the second inequality holds, and neither exceeds the optimum, on a grid; and it is
-reached: where equal requests fill the budget one after another.
+up, the second inequality holds, and neither exceeds the optimum, on a grid; and the
+bound is reached if equal requests fill the budget one after another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Claim (Sorted-F's proof, grouping): what a schedule finishes early packs well.
+"""Claim (Sorted-F's proof, grouping): requests that complete early pack well.
 
 Let `Z` be requests that any schedule of a backlog completes by time `tau`. Put them, in
-order of their answers, into groups whose peaks fit, a new one where the next does not.
+order of their answers, into groups whose peaks fit, a new one if the next does not.
 Then the longest answers of the groups have a sum of at most `6 tau`.
 
 *Proof.* Let `w = s + o` be the peaks, `A_1, ..., A_b` the groups, `min_k` and `max_k`
@@ -60,7 +60,7 @@ def grouping_holds(schedule: Schedule) -> bool:
 
 
 def corollary_holds(schedule: Schedule) -> bool:
-    """Whether `|Z| F_j <= 6 tau` for what is left before each of Sorted-F's groups."""
+    """Whether `|Z| F_j <= 6 tau` for the requests left before each Sorted-F group."""
     instance = schedule.instance
     left = np.ones(instance.num_requests, dtype=bool)
     for group in groups_of(instance):

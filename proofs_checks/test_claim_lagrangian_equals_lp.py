@@ -4,7 +4,7 @@ Pricing the memory rows leaves, for each request, a choice of one start: minimis
 linear function over `sum_t x_t = 1, x >= 0`. The corners of that simplex are integer,
 so the Lagrangian problem has the integrality property, and the largest `D(lambda)` is
 the optimum of the linear relaxation (Geoffrion). So prices alone cannot do better than
-the relaxation: what lies between it and the optimum takes other rows or branching.
+the relaxation: closing its gap to the optimum takes other rows or branching.
 
 Proved in general by that argument. Checked exactly, instance by instance: HiGHS'
 floating-point solution is rounded to fractions, the fractions are verified to be a

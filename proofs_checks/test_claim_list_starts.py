@@ -1,4 +1,4 @@
-"""Claim: in a placed list nobody waits longer than twice the work before it allows.
+"""Claim: in a placed list each wait is bounded by twice the work ahead of the request.
 
 For a backlog placed in list order without backfill, with `alpha` the largest peak over
 `M` and `v_1, v_2, ...` the volumes in list order, the `k`-th request starts at
@@ -17,7 +17,7 @@ overlap, and all that was counted belongs to the first `k - 1` requests. QED.
 Proved above, by us; it is what makes SVF's guarantee work (see
 `test_claim_svf_ratio.py`). Checked here for every request: in every order on a grid of
 instances, and for the list rules on larger random ones, in integers. With backfill the
-lemma is false, also shown: a request that is passed over waits for work behind it.
+lemma is false, also shown: a request that is passed over waits for later requests.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def holds(instance: Instance, order: Sequence[int], backfill: int = 0) -> bool:
 
 
 def test_on_all_small_instances() -> None:
-    """Lists in order of ids: the grid has every order. Every fourth is looked at."""
+    """Lists in order of ids (the grid has every order); every fourth is checked."""
     grid = all_instances(3, 3, 3, every=4)
     assert all(holds(instance, [0, 1, 2]) for instance in grid)
 

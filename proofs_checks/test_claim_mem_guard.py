@@ -9,8 +9,8 @@ tokens of prompt and answer, `s + o` in all, the policy evicts it at most
 *Proof.* Attained work never falls, so each eviction finds it past a threshold that it
 had not passed at the start before; thresholds up to `s + o` are that many. QED.
 
-Evictions that the engine itself makes because no block is left are not counted: no
-policy can forbid those. Proved above; checked by counting evictions in sampled runs
+Preemptions by the engine itself, when no block is free, are not counted: no policy can
+forbid those. Proved above; checked by counting evictions in sampled runs
 under tight memory, where without MemGuard some request is evicted more often.
 """
 
@@ -47,7 +47,7 @@ def evictions(instance: Instance, policy: str, **options: float) -> Counter[int]
 
 
 def cases() -> list[Instance]:
-    """Long answers that come one after another, into memory for about two."""
+    """Long answers that arrive one after another, with memory for about two."""
     rng = np.random.default_rng(10)
     drawn = []
     for _ in range(10):

@@ -7,10 +7,10 @@ step up to the makespan something runs, and there are at most `sum o` such steps
 *Substructure.* In an optimal schedule every request starts at its first feasible step,
 given all the others: an earlier one would be better. (Given only those before it in
 some order this is false: `test_counterexample_waiting_pays.py`.) And any subset of the
-requests, kept where it is, is a feasible schedule of that subset.
+requests, with its starts kept, is a feasible schedule of that subset.
 
-Proved above. It gives the exact search of this folder its horizon: checked is that a
-longer one finds nothing better, and both properties on optimal schedules.
+Proved above. It gives the exact search of this folder its horizon. Checked: a longer
+horizon finds nothing better, and both properties hold on optimal schedules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claim: to find the least TEL of a backlog is strongly NP-hard (Sorted-F's paper).
+"""Claim: finding the least TEL of a backlog is strongly NP-hard (Sorted-F's paper).
 
 The paper reduces from restricted 3-Partition; this is a reduction of our own, and it
 needs answers of one token only.

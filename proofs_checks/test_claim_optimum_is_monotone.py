@@ -3,7 +3,8 @@
 More memory, one request fewer or a shorter answer never make the least TEL larger.
 
 *Proof.* Keep the start steps of an optimal schedule: with more memory it is feasible,
-without a request others hold what they held, and with a shorter answer less is held.
+without one request the usage of the others is the same, and with a shorter answer usage
+is lower.
 Completions are the same or sooner. QED.
 
 The same argument gives weak monotonicity in the prompt. Proved above; checked on a grid
@@ -20,7 +21,7 @@ from proofs_checks.search import KINDS, changed
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_relief_is_one(kind: str) -> None:
-    """The optimum after the change is not above that before it."""
+    """The optimum after the change is at most the optimum before it."""
     for instance in tiny.all_instances(3, 3, 3, every=43):
         before = tiny.optimum(instance)
         assert before is not None

@@ -11,7 +11,7 @@ and nothing of later groups has started, as a list is started in order. The peak
 
 The summary of arXiv 2508.06133 names the step and not its details; statement and proof
 are ours. Proved above; checked on all instances of a grid and on larger ones, by
-request. With backfill it is false, also shown: later groups may be in the way.
+request. With backfill it is false, also shown: later groups may hold the memory.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def test_on_larger_instances() -> None:
 
 
 def test_separating_costs_something() -> None:
-    """The two schedules are not the same: memory that is left is used."""
+    """The schedules differ: Sorted-F also uses memory that a group leaves free."""
     instance = mixed(0, 40)
     found = groups_of(instance)
     assert sorted_f(instance, found).tel < separated(instance, found).tel
 
 
 def test_it_is_false_with_backfill() -> None:
-    """Somebody starts later than its group would."""
+    """Some request starts later than its group does when separated."""
     late = 0
     for seed in range(20):
         instance = mixed(seed, 40)

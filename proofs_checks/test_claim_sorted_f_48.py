@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sortedf import Schedule
 
 SEEN = Fraction(8, 5)
-"""No ratio above this was found among up to five requests."""
+"""Largest ratio found among instances of up to five requests."""
 
 
 def chain_holds(other: Schedule) -> bool:

@@ -1,9 +1,9 @@
-"""Claim: the exhaustive checks of this folder look at what `sortedf` really does.
+"""Claim: the exhaustive checks of this folder compute the same as `sortedf`.
 
 `tiny.py` writes optimal schedules, list rules, groups and placement a second time, in
 compiled loops. Sampled here: on instances of up to five requests it gives the TEL and
 the starts of `sortedf.solve`, and its optimum is that of the step-by-step brute force
-of the tests. So what holds for the twins on all instances holds for the package there.
+of the tests. So a claim checked with the twins on all instances holds for the package.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def random_instances(count: int, n: int, longest: int) -> list[Instance]:
 
 @pytest.mark.parametrize("rule", tiny.RULES)
 def test_rules_start_the_same(rule: str) -> None:
-    """Each list rule has the same start steps in both writings."""
+    """Each list rule has the same start steps in both implementations."""
     for instance in random_instances(60, 5, 6):
         ours = solve(instance, rule, bound="none").schedule.start
         assert tiny.listed(instance, rule).start.tolist() == ours.tolist()

@@ -13,7 +13,7 @@ works be integers, works from 1 to `W`, arrivals at most `A >= 1` apart.
 Proved above, with thresholds of our own; the paper states the limits. Checked: all
 pairs of works and arrivals up to 30, in floating point, and whole runs of the
 policies: the same starts and completions as `fcfs` for an infinite gamma; the same as
-`las` for a tiny one, with a hysteresis so that ties broken by arrival evict nobody
+`las` for a tiny one, with a hysteresis so that ties broken by arrival evict no request
 (`las` does not evict on ties). Runs are sampled.
 """
 
@@ -58,7 +58,7 @@ def test_a_small_gamma_orders_by_attained_work() -> None:
 
 
 def random_case(rng: np.random.Generator) -> tuple[Instance, StepRules]:
-    """Draw requests that come one after another into little memory."""
+    """Draw requests that arrive one after another, with little memory."""
     prefill, decode = rng.integers(1, 10, (2, 9))
     budget = int((prefill + decode).max() + rng.integers(0, 12))
     instance = Instance(prefill, decode, budget, rng.integers(0, 25, 9))
@@ -96,7 +96,7 @@ def test_whole_runs_are_the_same(policy: str, options: dict[str, Any]) -> None:
 
 
 def test_the_two_limits_differ() -> None:
-    """So the check above is not empty."""
+    """The two policies differ on these runs, so the check above is not empty."""
     rng = np.random.default_rng(9)
     cases = [random_case(rng) for _ in range(10)]
     assert any(not same(run(case, "fcfs"), run(case, "las")) for case in cases)

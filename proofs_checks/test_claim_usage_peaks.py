@@ -1,8 +1,8 @@
-"""Claim: KV usage peaks at completions, so only these steps have to be looked at.
+"""Claim: KV usage peaks at completions, so only these steps have to be checked.
 
-*Proof.* What a running request holds grows by one token a step, so from one step to
-the next usage can only fall if somebody completes in the first. Hence in every step `t`
-it is at most that of the first step `t' >= t` in which somebody completes. QED.
+*Proof.* The KV of a running request grows by one token a step, so from one step to the
+next usage can only fall if a request completes in the first. Hence in every step `t` it
+is at most that of the first step `t' >= t` in which a request completes. QED.
 
 As a graph: requests are intervals, and two that share a step are joined. In such an
 interval graph every maximal clique is the set that runs when its first member
@@ -23,7 +23,7 @@ from tests import naive
 
 
 def peak_in_any_step(instance: Instance, start: tuple[int, ...]) -> int:
-    """Most tokens held, over every step."""
+    """Largest number of tokens held in any step."""
     running = dict(enumerate(start))
     last = max(p + int(o) for p, o in zip(start, instance.decode, strict=True))
     return max(naive.kv_used(instance, running, t) for t in range(1, last + 1))

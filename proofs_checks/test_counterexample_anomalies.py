@@ -1,8 +1,8 @@
 """Refuted: "with more memory, fewer requests or shorter answers a rule does better".
 
-As for Graham's list scheduling, each list rule has instances on which something that
-looks like a relief makes its TEL larger (that of all requests that are left, so that
-with one request fewer the others wait longer than all did before). All six rules have
+As for Graham's list scheduling, each list rule has instances on which relaxing the
+instance makes its TEL larger (with one request fewer, the TEL of the others alone is
+larger than that of all requests before). All six rules have
 all three kinds of anomaly. The counterexamples in `found/anomalies.json` are the first
 that exhaustive search met in growing grids of up to five requests, or, where the grids
 have none, come from a seeded random search of five to nine; those may not be the

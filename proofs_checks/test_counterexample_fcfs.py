@@ -1,12 +1,12 @@
 """Refuted: "first come, first served is within a constant factor of the optimum".
 
 Sorted-F's paper states that the ratio is unbounded. The family `fcfs_trap(k)` has a
-first request that leaves no room for any of the `k^2` others for `k` steps. FCFS has
+first request beside which none of the `k^2` others fits for `k` steps. FCFS has
 
     TEL = k + k^2 (k + 1),    with the small ones first it is    k^2 + (k + 1),
 
 so the ratio is above `k - 1` for every `k >= 2`: proved by these two formulas, which
-are checked here for some `k`. Backfilling does not help: nobody fits.
+are checked here for some `k`. Backfilling does not help: no request fits.
 
 Why the others stay bounded here: the small ones are one group with `F = 1 / k^2` and
 have volumes of `k + 1`, the large request has `F = k` and a volume above

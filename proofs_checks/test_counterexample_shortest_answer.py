@@ -33,7 +33,7 @@ SIZES = (2, 4, 7, 11)
 
 @pytest.mark.parametrize("backfill", [0, 20])
 def test_the_ratio_grows_without_limit(backfill: int) -> None:
-    """It is above `2 k / 5 - 1`, whatever may be passed over."""
+    """It is above `2 k / 5 - 1`, with any backfill."""
     ratios = [
         ratio_to_schedule(*shortest_answer_trap(k), "mc-sf", backfill) for k in SIZES
     ]

@@ -1,9 +1,9 @@
 """Refuted: "SVF is within a constant factor of the optimum, whatever the peaks are".
 
 Its guarantee is `1 + 2 / (1 - alpha)` with `alpha` the largest peak over `M`
-(arXiv 2606.22327), which says nothing at `alpha = 1`. It has to: the family
-`smallest_volume_trap(k)` has `alpha = 1`, and the placement without backfill waits
-`k^2` steps for the budget of requests that need it for one step each:
+(arXiv 2606.22327), which is infinite at `alpha = 1`. No finite one is possible: the
+family `smallest_volume_trap(k)` has `alpha = 1`, and the placement without backfill
+waits `k^2` steps for the budget of requests that need it for one step each:
 
     TEL = k^2 + k k^2 + k (k + 1) / 2,    the others first   k (k + 1) / 2 + k + k^2.
 
@@ -27,7 +27,7 @@ SIZES = (3, 5, 8, 13)
 
 
 def test_the_ratio_grows_without_limit() -> None:
-    """It is what the formulas say, and above `2 k / 3 - 1`."""
+    """It equals the formulas' value and is above `2 k / 3 - 1`."""
     ratios = []
     for k in SIZES:
         instance, good = smallest_volume_trap(k)
@@ -40,7 +40,7 @@ def test_the_ratio_grows_without_limit() -> None:
 
 
 def test_backfill_does_not_help() -> None:
-    """Nobody else fits beside the long one at its end, so passing over gains nothing.
+    """No request fits beside the long one at its end, so backfill gains nothing.
 
     The others need the whole budget, and the long one runs until it is done.
     """

@@ -1,15 +1,15 @@
 """Refuted: "some order, each request at its earliest feasible start, is optimal".
 
 In ordinary project scheduling such active schedules contain an optimum. Here they do
-not: a request that starts later holds less in each step, so it can pay that several
-wait a little though they need not.
+not: a request that starts later holds less in each step, so delaying several requests a
+little, though they would fit, can lower the TEL.
 
 The smallest instance, with four requests and `M = 9`: prompts 1, 1, 2, 2 and answers
 4, 4, 2, 2. Starts 1, 2, 0, 1 have TEL 16, but no order of earliest starts gives it.
 
 Found by exhaustive search (`found/waiting.json`): none exists with two requests of
 lengths up to 8, with three up to 6, or with four of smaller lengths as listed there.
-So a search over orders alone, with whatever rule of earliest starts, can miss the
+So a search over orders alone, with any rule of earliest starts, can miss the
 optimum; `sortedf`'s own exact method is the integer program over start steps.
 """
 

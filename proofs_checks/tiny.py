@@ -1,9 +1,9 @@
 """Tiny backlogs, exactly: optimal schedules, list rules, and loops over all of them.
 
-Everything here is a second, slow and obvious, writing of what `sortedf` computes: start
-steps one after another, groups by all subsets. `test_claim_twins_agree.py` holds the
-two against each other. The loops are compiled, so that hundreds of thousands of
-instances take seconds; all numbers are integers.
+Everything here is a second, slow and obvious, implementation of what `sortedf`
+computes: start steps one after another, groups by all subsets.
+`test_claim_twins_agree.py` compares the two. The loops are compiled, so that hundreds
+of thousands of instances take seconds; all numbers are integers.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _scan_ratios(
 
     `worst[r]` becomes (TEL, optimum) and `where[r]` the first instance that has it; row
     `len(RULES)` is SVF's TEL over its own guarantee, (TEL (M - P), optimum (3 M - P))
-    with the largest peak P. Every `skip`-th instance is looked at. Returns how many.
+    with the largest peak P. Checks every `skip`-th instance and returns their number.
     """
     s, o = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     start, best_start = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -384,7 +384,7 @@ def _scan_waiting(n: int, max_s: int, max_o: int, where: Ints) -> int:
     """Find the first instance whose optimum no sequence of earliest starts has.
 
     `where` becomes size, prompts, answers, budget, 0, optimum, best of the sequences.
-    Returns how many instances were looked at.
+    Returns the number of instances checked.
     """
     s, o = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     start, best_start = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -417,7 +417,7 @@ def optimum(
     horizon : int, optional
         Latest completion; the sum of answers, which loses nothing, if left out.
     limit : int
-        Only schedules with a TEL below this are looked for.
+        Only schedules with a TEL below this are searched for.
 
     Returns
     -------

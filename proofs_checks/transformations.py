@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sortedf import Schedule
 
 RULES = ("svf", "mc-sf", "fcfs", "lpt", "total-size")
-"""List rules whose schedules stand in for "any schedule" where no optimum is known."""
+"""List rules whose schedules stand in for "any schedule" if no optimum is known."""
 
 
 def groups_of(instance: Instance) -> list[list[int]]:
@@ -54,7 +54,7 @@ def separated(instance: Instance, found: Sequence[Sequence[int]]) -> Schedule:
 
 
 def packed(instance: Instance, ids: Sequence[int]) -> list[list[int]]:
-    """Put requests by answer length into groups, a new one where one does not fit."""
+    """Put requests by answer length into groups, a new one if one does not fit."""
     found: list[list[int]] = []
     room = 0
     for i in sorted(ids, key=lambda i: (int(instance.decode[i]), i)):
