@@ -50,6 +50,7 @@ def build(kind, source, target):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_packages_and_nothing_else(built):
     """Neither tests nor documents, and the marks of typed packages."""
     _, wheel = built
@@ -64,6 +65,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(built):
             assert (name in wheel) != any(fnmatch(module, one) for one in EXCLUDED)
 
 
+@pytest.mark.slow
 def test_the_source_distribution_can_be_worked_with(built):
     """Documents, tests, benchmarks and claims come along; caches do not."""
     source, _ = built
@@ -76,6 +78,7 @@ def test_the_source_distribution_can_be_worked_with(built):
     assert not [name for name in source if name.endswith((".pyc", ".nbi", ".nbc"))]
 
 
+@pytest.mark.slow
 def test_commands_and_plugins_are_declared(built):
     _, wheel = built
     (name,) = (name for name in wheel if name.endswith("entry_points.txt"))

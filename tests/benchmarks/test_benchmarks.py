@@ -10,6 +10,8 @@ import pytest
 from benchmarks.__main__ import DEFAULT_DATA, SPECS, main
 from online.executor.vllm_version import installed_version
 
+pytestmark = pytest.mark.slow
+
 HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
 
 

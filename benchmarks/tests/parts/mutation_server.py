@@ -1,8 +1,8 @@
-"""Runs one file's tests on its mutants, in one process that forks for each.
+"""Runs tests on the mutants of what they test, in one process that forks for each.
 
 `python -m benchmarks.tests.parts.mutation_server JOB.json` prints one JSON line for
 each mutant. Everything is imported and collected once. The tests run once as they are,
-with a note of which lines of the file each one runs; then, for each mutant, in a child
+with a note of which lines of the files each one runs; then, for each mutant, in a child
 process: the changed functions get their new code, and those tests run that touch the
 changed lines, fastest first, until one fails.
 """
@@ -20,15 +20,21 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
 
 from benchmarks.tests.parts.mutants import Mutant, changed_tree, mutants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Functions = dict[tuple[str, str, int], list[FunctionType]]
+"""Function objects by their file, name and first line."""
 
 CAUGHT, SURVIVED, NOT_PUT, TIME_LIMIT = "caught", "survived", "not put", "time limit"
 EXIT = {0: SURVIVED, 1: CAUGHT, 3: NOT_PUT}
@@ -40,6 +46,9 @@ TIMES_AS_LONG = 4
 WALL_S = 60.0
 """Longest wait for a child, which may sleep on a lock."""
 
+MOST_TESTS_S = 15.0
+"""Of the tests that touch a line, so many seconds are run; the fastest ones."""
+
 MORE_BYTES = 3 * 2**30
 """Memory that a mutant may take beyond what is there."""
 
@@ -50,7 +59,7 @@ class Clean:
 
     item: pytest.Item
     seconds: float = 0.0
-    lines: set[int] = field(default_factory=set)
+    lines: set[tuple[str, int]] = field(default_factory=set)
 
 
 class Server:
@@ -58,15 +67,23 @@ class Server:
 
     Parameters
     ----------
-    path : Path
-        The file that is changed.
-    chosen : list of Mutant
+    sites : dict of str to list of int
+        The files that are changed, and which of their mutants are tried.
     """
 
-    def __init__(self, path: Path, chosen: list[Mutant]) -> None:
-        self.path = path
-        self.source = path.read_text(encoding="utf-8")
-        self.chosen = chosen
+    def __init__(self, sites: dict[str, list[int]]) -> None:
+        self.sources = {
+            str(Path(path).resolve()): Path(path).read_text(encoding="utf-8")
+            for path in sites
+        }
+        self.chosen = [
+            (path, mutant)
+            for (path, source), wanted in zip(
+                self.sources.items(), sites.values(), strict=True
+            )
+            for mutant in mutants(source)
+            if mutant.site in set(wanted)
+        ]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -95,8 +112,9 @@ class Server:
         functions = self.functions()
         gc.freeze()
         self.check_harness(clean, functions)
-        for mutant in self.chosen:
-            say(asdict(mutant) | self.judge(mutant, clean, functions))
+        for path, mutant in self.chosen:
+            where = {"path": os.path.relpath(path)}
+            say(where | asdict(mutant) | self.judge(path, mutant, clean, functions))
         return True
 
     def run_clean(self, items: list[pytest.Item]) -> list[Clean]:
@@ -104,7 +122,7 @@ class Server:
         found = []
         for item, after in zip(items, [*items[1:], None], strict=True):
             one = Clean(item)
-            with Tracer(str(self.path), one.lines):
+            with Tracer(set(self.sources), one.lines):
                 began = time.process_time()
                 reports = runtestprotocol(item, log=False, nextitem=after)
                 one.seconds = time.process_time() - began
@@ -114,102 +132,115 @@ class Server:
                 found.append(one)
         return sorted(found, key=lambda one: one.seconds)
 
-    def functions(self) -> dict[tuple[str, int], list[FunctionType]]:
-        """Find every function object of the file, by its name and first line."""
-        found: dict[tuple[str, int], list[FunctionType]] = {}
+    def functions(self) -> Functions:
+        """Find every function object of the files, by its name and first line."""
+        found: Functions = {}
         for known in gc.get_objects():
             if isinstance(known, FunctionType):
                 code = known.__code__
-                if code.co_filename == str(self.path):
-                    key = (code.co_qualname, code.co_firstlineno)
+                if code.co_filename in self.sources:
+                    key = (code.co_filename, code.co_qualname, code.co_firstlineno)
                     found.setdefault(key, []).append(known)
         return found
 
-    def check_harness(self, clean: list[Clean], functions: Any) -> None:
-        """See that the same code, put in as a mutant is, passes."""
-        tree = ast.parse(self.source)
-        names = {mutant.function for mutant in self.chosen}
-        if self.in_child(tree, names, clean, functions) != SURVIVED:
-            raise pytest.UsageError(f"{self.path} fails when its own code is put in.")
+    def check_harness(self, clean: list[Clean], functions: Functions) -> None:
+        """See that a file's own code, put in as a mutant is, passes."""
+        for path, source in self.sources.items():
+            names = {mutant.function for at, mutant in self.chosen if at == path}
+            few = affordable([one for one in clean if path in dict(one.lines)])
+            if (
+                self.in_child(path, ast.parse(source), names, few, functions)
+                != SURVIVED
+            ):
+                raise pytest.UsageError(f"{path} fails when its own code is put in.")
 
     def judge(
-        self, mutant: Mutant, clean: list[Clean], functions: Any
+        self, path: str, mutant: Mutant, clean: list[Clean], functions: Functions
     ) -> dict[str, Any]:
         """Run the tests that touch the changed lines."""
-        lines = set(range(mutant.line, mutant.end_line + 1))
+        lines = {(path, k) for k in range(mutant.line, mutant.end_line + 1)}
         # Constants of the file are read where no line tells.
         anywhere = mutant.function.isupper()
         touched = [one for one in clean if anywhere or one.lines & lines]
         began = time.perf_counter()
         if touched:
-            tree = changed_tree(self.source, mutant)
-            how = self.in_child(tree, {mutant.function}, touched, functions)
+            tree, names = changed_tree(self.sources[path], mutant), {mutant.function}
+            how = self.in_child(path, tree, names, affordable(touched), functions)
         else:
             how = SURVIVED
         seconds = round(time.perf_counter() - began, 2)
         return {"how": how, "touched": len(touched), "seconds": seconds}
 
     def in_child(
-        self, tree: ast.Module, names: set[str], touched: list[Clean], functions: Any
+        self,
+        path: str,
+        tree: ast.Module,
+        names: set[str],
+        touched: list[Clean],
+        functions: Functions,
     ) -> str:
         """Fork; put the code in; run the tests until one fails."""
         sys.stdout.flush()
         limit_s = SPARE_S + TIMES_AS_LONG * sum(one.seconds for one in touched)
         child = os.fork()
         if child == 0:
-            self.be_child(tree, names, touched, functions, limit_s)
+            be_child(partial(put, tree, names, functions, path), touched, limit_s)
         return wait(child)
 
-    def be_child(
-        self,
-        tree: ast.Module,
-        names: set[str],
-        touched: list[Clean],
-        functions: Any,
-        limit_s: float,
-    ) -> None:
-        """Never return: the exit code says what came out."""
-        code = 3
-        try:
-            os.setsid()
-            signal.signal(signal.SIGPROF, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_PROF, limit_s)
-            resource.setrlimit(resource.RLIMIT_DATA, (used_bytes() + MORE_BYTES, -1))
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1, 2):
-                os.dup2(nothing, stream)
-            put(tree, names, functions, self.path)
-            code = 1
-            items = [one.item for one in touched]
-            for item, after in zip(items, [*items[1:], None], strict=True):
-                reports = runtestprotocol(item, log=False, nextitem=after)
-                if any(report.failed for report in reports):
-                    os._exit(1)
-            code = 0
-        finally:
-            os._exit(code)
+
+def affordable(touched: list[Clean]) -> list[Clean]:
+    """Choose the fastest tests, one at least, that take `MOST_TESTS_S` together."""
+    total = 0.0
+    for k, one in enumerate(touched):
+        total += one.seconds
+        if total > MOST_TESTS_S:
+            return touched[: max(k, 1)]
+    return touched
 
 
-def put(tree: ast.Module, names: set[str], functions: Any, path: Path) -> None:
+def be_child(put_code: Callable[[], None], tests: list[Clean], limit_s: float) -> None:
+    """Run as a child; never return: the exit code says what came out."""
+    code = 3
+    try:
+        os.setsid()
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, limit_s)
+        resource.setrlimit(resource.RLIMIT_DATA, (used_bytes() + MORE_BYTES, -1))
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        put_code()
+        code = 1
+        items = [one.item for one in tests]
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            reports = runtestprotocol(item, log=False, nextitem=after)
+            if any(report.failed for report in reports):
+                os._exit(1)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def put(tree: ast.Module, names: set[str], functions: Functions, path: str) -> None:
     """Give each function its new code; constants are set in the modules that have them.
 
     A function is changed from outside in: those within another one are made by its new
     code when it is called.
     """
-    module = compile(tree, str(path), "exec", dont_inherit=True)
+    module = compile(tree, path, "exec", dont_inherit=True)
     for code in within(module):
         if code.co_qualname in names:
-            for function in functions[code.co_qualname, code.co_firstlineno]:
+            for function in functions[path, code.co_qualname, code.co_firstlineno]:
                 function.__code__ = code
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in names:
             put_constant(node, path)
 
 
-def put_constant(node: ast.Assign, path: Path) -> None:
+def put_constant(node: ast.Assign, path: str) -> None:
     """Set a constant in its own module, and in those that imported it."""
     known = [one for one in sys.modules.values() if isinstance(one, ModuleType)]
-    (origin,) = (one for one in known if getattr(one, "__file__", None) == str(path))
+    (origin,) = (one for one in known if getattr(one, "__file__", None) == path)
     name = ast.unparse(node.targets[0])
     old = getattr(origin, name)
     new = eval(ast.unparse(node.value), dict(vars(origin)))
@@ -255,10 +286,10 @@ def wait(child: int) -> str:
 
 
 class Tracer:
-    """Collects the lines of one file that are run, in all threads."""
+    """Collects the lines of some files that are run, in all threads."""
 
-    def __init__(self, path: str, lines: set[int]) -> None:
-        self._path, self._lines = path, lines
+    def __init__(self, paths: set[str], lines: set[tuple[str, int]]) -> None:
+        self._paths, self._lines = paths, lines
 
     def __enter__(self) -> None:
         threading.settrace(self._call)
@@ -266,16 +297,16 @@ class Tracer:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename != self._path:
-            return None
-        self._lines.add(frame.f_lineno)
-        return self._line
+        return self._line(frame, event, argument) if self._is_ours(frame) else None
+
+    def _is_ours(self, frame: FrameType) -> bool:
+        return frame.f_code.co_filename in self._paths
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        self._lines.add(frame.f_lineno)
+        self._lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._line
 
 
@@ -290,12 +321,8 @@ def say(line: dict[str, Any]) -> None:
 
 def main(job: dict[str, Any]) -> int:
     """Run one job."""
-    path = Path(job["path"]).resolve()
-    wanted = set(job["sites"])
-    chosen = [m for m in mutants(path.read_text(encoding="utf-8")) if m.site in wanted]
-    server = Server(path, chosen)
     arguments = ["-q", "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
-    return int(pytest.main([*arguments, *job["tests"]], plugins=[server]))
+    return int(pytest.main([*arguments, *job["tests"]], plugins=[Server(job["sites"])]))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ import pytest
 
 from online.executor.vllm_version import installed_version
 
-FOLDER = Path(__file__).parents[2] / "sortedf" / "guide" / "tutorials"
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(__file__).parents[3] / "sortedf" / "guide" / "tutorials"
 START_ENGINES = {"batch_file", "own_policy", "serve_policy"}
 TIMEOUT_S = 900
 """Seconds; an engine can take minutes to start where others work, too."""

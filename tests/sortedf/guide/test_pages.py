@@ -16,7 +16,7 @@ from sortedf.cli.main import exit_code
 from sortedf.guide import tables
 from sortedf.methods import METHODS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "sortedf" / "guide"
 PAGES = [ROOT / "README.md", ROOT / "proofs_checks" / "README.md", *GUIDE.glob("*.md")]
 INNER = {"plan", "list", "improve", "best-list", "exact"}
@@ -47,6 +47,7 @@ def test_links_lead_somewhere(page):
             assert (page.parent / parts.path).exists(), f"{page}: {link}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", named(sorted(GUIDE.glob("*.md"))))
 def test_commands_run(page, tmp_path, monkeypatch, capsys):
     """Each shell block of a page, one line after the other."""

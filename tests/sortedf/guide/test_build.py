@@ -11,11 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(
-    find_spec("sphinx") is None or find_spec("myst_parser") is None,
-    reason="Sphinx is not installed: pip install 'sortedf[docs]'",
-)
+ROOT = Path(__file__).parents[3]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("sphinx") is None or find_spec("myst_parser") is None,
+        reason="Sphinx is not installed: pip install 'sortedf[docs]'",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
