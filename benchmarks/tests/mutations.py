@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SERVER = "benchmarks.tests.parts.mutation_server"
+POLICY_TESTS = "tests/online/policies"
+PARTS = "online/policies/parts"
 REASONS = Path(__file__).parent / "parts" / "reasons.toml"
 
 
@@ -98,9 +100,43 @@ TARGETS = (
         ("online/executor/batch/journal.py",),
     ),
     Target(
-        25,
-        ("tests/online/policies",),
-        ("online/policies/*.py", "online/policies/parts/*.py"),
+        40,
+        (f"{POLICY_TESTS}/parts/test_boost_queue.py",),
+        (f"{PARTS}/boost_queue.py", f"{PARTS}/expected_room.py", f"{PARTS}/answers.py"),
+    ),
+    Target(
+        40,
+        (f"{POLICY_TESTS}/test_queues.py",),
+        (
+            f"{PARTS}/group_queue.py",
+            f"{PARTS}/ranked_queue.py",
+            f"{PARTS}/moving_queue.py",
+            f"{PARTS}/lengths.py",
+        ),
+    ),
+    Target(
+        40,
+        (f"{POLICY_TESTS}/parts/test_look_ahead.py",),
+        (f"{PARTS}/look_ahead.py", f"{PARTS}/forecast_kernels.py"),
+    ),
+    Target(
+        40,
+        (f"{POLICY_TESTS}/parts/test_preempting.py",),
+        (f"{PARTS}/preempting.py", f"{PARTS}/preempting_kernels.py"),
+    ),
+    Target(
+        40, (f"{POLICY_TESTS}/parts/test_sorted_rows.py",), (f"{PARTS}/sorted_rows.py",)
+    ),
+    Target(
+        30,
+        (f"{POLICY_TESTS}/test_uniboost.py",),
+        (
+            "online/policies/uniboost.py",
+            f"{PARTS}/mem_guard.py",
+            f"{PARTS}/boost.py",
+            f"{PARTS}/work.py",
+            f"{PARTS}/progress.py",
+        ),
     ),
     Target(
         60,
@@ -115,7 +151,7 @@ def run(settings: Settings) -> list[Row]:
     journal = Journal("mutations", settings)
     targets = TARGETS[2:3] if settings.quick else TARGETS
     rows: list[Row] = []
-    failed = []
+    failed: list[str] = []
     for target in targets:
         try:
             rows += of_target(target, settings.pick(target.sample, 5), journal)
@@ -187,7 +223,8 @@ def serve(target: Target, sites: dict[str, list[int]]) -> Iterator[Row]:
         path.write_text(json.dumps({"sites": sites, "tests": target.tests}))
         process = subprocess.Popen(
             [sys.executable, "-m", SERVER, str(path)], cwd=ROOT.parent,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert process.stdout is not None
         said = []
@@ -215,10 +252,10 @@ def page(rows: list[Row]) -> str:
     caught = Counter(row["kind"] for row in tried if row["how"] != "survived")
     parts = [
         "Each mutant is one small change to a file's syntax tree, tried on the tests of "
-        "that file alone: those that run the changed lines, fastest first, up to 15 "
-        "seconds of them. A mutant is caught if one of them fails or takes several times "
-        "as long as without the change. Of files with many possible mutants a fixed "
-        "sample is tried.",
+        "that file: those that run the changed lines, fastest first, four seconds of "
+        "them, with 30 examples of a property instead of 100. A mutant is caught if one "
+        "of them fails or takes several times as long as without the change. Of files "
+        "with many possible mutants a fixed sample is tried.",
         markdown_table(columns, lines),
         markdown_table(
             ["kind of change", "tried", "caught"],

@@ -46,7 +46,10 @@ TIMES_AS_LONG = 4
 WALL_S = 60.0
 """Longest wait for a child, which may sleep on a lock."""
 
-MOST_TESTS_S = 15.0
+EXAMPLES = 30
+"""Examples of a property, where it asks for no number itself."""
+
+MOST_TESTS_S = 4.0
 """Of the tests that touch a line, so many seconds are run; the fastest ones."""
 
 MORE_BYTES = 3 * 2**30
@@ -92,7 +95,7 @@ class Server:
 
         hypothesis.settings.register_profile(
             "mutations",
-            derandomize=True, deadline=None, database=None,
+            derandomize=True, deadline=None, database=None, max_examples=EXAMPLES,
             phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
             suppress_health_check=list(hypothesis.HealthCheck),
         )  # fmt: skip
@@ -148,10 +151,8 @@ class Server:
         for path, source in self.sources.items():
             names = {mutant.function for at, mutant in self.chosen if at == path}
             few = affordable([one for one in clean if path in dict(one.lines)])
-            if (
-                self.in_child(path, ast.parse(source), names, few, functions)
-                != SURVIVED
-            ):
+            tree = ast.parse(source)
+            if self.in_child(path, tree, names, few, functions) != SURVIVED:
                 raise pytest.UsageError(f"{path} fails when its own code is put in.")
 
     def judge(
@@ -297,7 +298,7 @@ class Tracer:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         return self._line(frame, event, argument) if self._is_ours(frame) else None
