@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lp.prices import bound_of, certify, dual_value, fixed_point
+from lp.prices import (
+    COARSE,
+    MAX_VALUE,
+    Prices,
+    bound_of,
+    certify,
+    dual_value,
+    fixed_point,
+)
 from sortedf import Instance
 from sortedf.certificate import proven_bound
 from tests import naive
@@ -56,13 +64,25 @@ def test_dual_value_is_its_definition(instance, prices):
     assert (start >= instance.arrival).all()
 
 
+def spiky(rng, steps=1500):
+    """Prices with free steps everywhere: only windows of few steps can be skipped."""
+    prices = rng.random(steps) ** 6 * np.linspace(0.3, 0, steps)
+    prices[rng.random(steps) < 0.3] = 0
+    return prices
+
+
+def level(rng, steps=1500):
+    """Prices that hardly change for hundreds of steps: whole windows are skipped."""
+    levels = np.repeat(rng.random(-(-steps // COARSE)), COARSE)[:steps]
+    return 0.1 * levels + 1e-4 * rng.random(steps)
+
+
 @settings(max_examples=30)
-@given(st.integers(0, 10**6), st.sampled_from([1, 3]))
-def test_skipping_blocks_is_exact_over_long_horizons(seed, block):
-    """Thousands of steps with spiky prices: the same starts as trying every one."""
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.sampled_from([spiky, level]))
+def test_skipping_blocks_is_exact_over_long_horizons(seed, block, draw_prices):
+    """Thousands of steps: the same starts as trying every one."""
     rng = np.random.default_rng(seed)
-    prices = rng.random(1500) ** 6 * np.linspace(0.3, 0, 1500)
-    prices[rng.random(1500) < 0.3] = 0
+    prices = draw_prices(rng)
     n = 8
     instance = Instance(
         rng.integers(1, 50, n), rng.integers(1, 200, n), 300, rng.integers(0, 900, n)
@@ -134,3 +154,29 @@ def test_long_lengths_are_exact():
     instance = Instance([2**30] * 2, [length] * 2, 2**31 - 1)
     certificate = certify(instance, np.full(1000, 1e-9))
     assert proven_bound(instance, certificate) == certificate.bound > length
+
+
+@pytest.mark.parametrize("most", [2**62 - 1, 2**62])
+def test_what_is_exact_in_64_bits_is_taken_and_no_more(most):
+    """A request that holds 2 tokens, in one step of prices, after its arrival."""
+    instance = Instance([1], [1], 2, [4])
+    last = 4 + 1  # its arrival and its answer
+    prices = Prices(np.array([0, (most - last) // 2]), 0)
+    if most < MAX_VALUE:
+        assert dual_value(instance, prices)[1] == 1 - 2 * int(prices.value.sum())
+    else:
+        prices = Prices(prices.value + 1, 0)
+        with pytest.raises(ValueError, match="do not fit the 64-bit arithmetic"):
+            dual_value(instance, prices)
+
+
+def test_one_negative_price_among_others_is_refused():
+    instance = Instance([1], [1], 2)
+    with pytest.raises(ValueError, match="prices must not be negative"):
+        dual_value(instance, Prices(np.array([3, -1, 5]), 0))
+
+
+def test_no_prices_and_no_requests_have_a_value():
+    for instance in (Instance([1], [1], 2), Instance([], [], 2)):
+        prices = Prices(np.array([], dtype=np.int64), 3)
+        assert dual_value(instance, prices)[1] == int(instance.decode.sum()) << 3
