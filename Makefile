@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs package bench bench-quick clean
+.PHONY: help demo test test-fast test-fast-core test-fast-rest lint docs package bench bench-quick clean
 
 help:
 	@echo "make demo   install into $(VENV) and solve a mixed backlog by every method"
 	@echo "make test   install everything, then lint, types and all tests"
+	@echo "make test-fast  the tests that are neither slow nor need an engine (minutes)"
 	@echo "make lint   ruff and mypy --strict"
 	@echo "make docs   the documents, into build/docs/html"
 	@echo "make package  wheel and sdist into dist, tried in a clean environment"
@@ -65,6 +66,19 @@ test: lint
 	@$(BIN)/python -m pytest
 	@echo "== kernel tests without JIT"
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernel
+
+FAST := SORTEDF_TESTS=fast $(BIN)/python -m pytest -q -m 'not slow and not vllm'
+
+test-fast: $(VENV)/dev.stamp
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync test-fast-core test-fast-rest
+
+test-fast-core:
+	@echo "== tests of sortedf and lp"
+	@$(FAST) tests/sortedf tests/lp
+
+test-fast-rest:
+	@echo "== all other tests"
+	@$(FAST) tests --ignore=tests/sortedf --ignore=tests/lp
 
 $(VENV)/docs.stamp: $(VENV)/demo.stamp
 	@echo "== installing Sphinx into $(VENV)"
