@@ -9,6 +9,8 @@ import numba
 from numba.core import event
 from numba.core.types import unliteral
 
+from sortedf.kernel_cache import KernelCache
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,14 +26,14 @@ COMPILING = "compiling for this machine, once; it may take half a minute."
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a loop over arrays and cache the machine code beside its file.
 
-    Kernels that call each other must share a file, and so must a kernel and the
-    constants that it reads, which are compiled in: numba's cache looks only at the file
-    of the outer kernel when it decides whether to compile again. Signatures stay open,
-    because numba gives read-only and writeable arrays different types.
+    Kernels and constants that it uses may stand in other files: see
+    `sortedf.kernel_cache`. Signatures stay open, because numba gives read-only and
+    writeable arrays different types.
     """
     # Kernels are not called from C, so numba's C wrapper need not be compiled.
-    jitted: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    jitted: Any = numba.njit(nogil=True, no_cfunc_wrapper=True)(function)
     if not numba.config.DISABLE_JIT:
+        jitted._cache = KernelCache(jitted.py_func)
         _take_numbers_by_type(jitted)
         _FIRST.ours.add(jitted)
     compiled: Callable[P, R] = jitted
