@@ -28,6 +28,7 @@ CROSS_CUTTING = {
     "online/policies/test_starvation.py": "waiting limits, in every policy",
     "online/ranking/test_real_encoder.py": "a published encoder",
     "sortedf/guide/test_pages.py": "pages against the tables",
+    "sortedf/guide/test_plugin.py": "the guide's plug-in, built and used",
     "sortedf/guide/test_tutorials.py": "each tutorial as a script",
     "sortedf/traces/test_bad_files.py": "what every reader refuses",
     "sortedf/traces/test_chat.py": "conversations in every format that has them",

@@ -50,7 +50,8 @@ def main(target: Path) -> int:
 def gather(source: Path) -> None:
     """Write every page into one folder."""
     (source / "results").mkdir(parents=True)
-    shutil.copytree(GUIDE / "tutorials", source / "tutorials")
+    for folder in ("tutorials", "plugin"):
+        shutil.copytree(GUIDE / folder, source / folder)
     for page in sorted(GUIDE.glob("*.md")):
         write(source / page.name, page.read_text(encoding="utf-8"))
     for picture in sorted(GUIDE.glob("*.png")):

@@ -13,6 +13,7 @@ from sortedf.kernel_cache import fingerprint
 
 pytestmark = [
     pytest.mark.kernel,
+    pytest.mark.slow,  # each test starts processes, which compile
     pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
 ]
 

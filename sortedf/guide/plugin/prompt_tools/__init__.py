@@ -1,0 +1,1 @@
+"""A plug-in of `sortedf`: everything here goes by the lengths of prompts."""
