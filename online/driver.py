@@ -77,7 +77,7 @@ def drive(
     ints = table.ints[:, :n]
     return log.finish(
         ints[k.PREFILL], ints[k.DECODE], arrival_s,
-        ints[k.PREEMPTIONS], ints[k.RECOMPUTED],
+        ints[k.PREEMPTIONS], ints[k.RECOMPUTED], ints[k.CACHED],
     )  # fmt: skip
 
 

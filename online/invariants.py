@@ -64,7 +64,8 @@ def _check_steps(log: RunLog, rules: StepRules) -> None:
     _demand((steps.num_running <= rules.seqs_cap).all(), "max_num_seqs is kept")
     _demand((steps.used_blocks <= rules.num_blocks).all(), "the KV budget is kept")
     held = steps.used_blocks * rules.block_size
-    _demand((steps.kv_tokens <= held).all(), "KV tokens fit the blocks in use")
+    if not rules.prefix_caching:  # else a block may hold the KV of several
+        _demand((steps.kv_tokens <= held).all(), "KV tokens fit the blocks in use")
 
 
 def _check_tokens(log: RunLog, rules: StepRules) -> None:
@@ -76,24 +77,31 @@ def _check_tokens(log: RunLog, rules: StepRules) -> None:
     processed = int((log.steps.prefill_tokens + log.steps.decode_tokens).sum())
     once = int((log.prefill + log.decode - 1)[done].sum())
     again = int(log.recomputed_tokens.sum())
+    found = int(log.cached_tokens.sum())
     _demand(
-        processed == once + again,
-        f"{once} tokens and {again} recomputed ones were processed as {processed}",
+        processed == once + again - found,
+        f"{once} tokens and {again} recomputed ones, of which {found} were found in "
+        f"the cache, were processed as {processed}",
     )
+    _demand(found == log.steps.cached_tokens.sum(), "cached tokens are counted alike")
 
 
 def _check_kv(log: RunLog) -> None:
-    """KV grows by the processed tokens and shrinks by completions and evictions."""
+    """KV grows by processed and cached tokens, shrinks by completions and evictions.
+
+    What several requests hold together counts for each of them.
+    """
     steps = log.steps
     done = log.completed
     freed = np.zeros(log.num_steps + 1, dtype=np.int64)
     held_last = (log.prefill + log.decode - 1)[done]
     np.add.at(freed, log.completion_step[done], held_last)  # free in the next step
-    grown = steps.prefill_tokens + steps.decode_tokens - freed[:-1]
+    grown = steps.prefill_tokens + steps.decode_tokens + steps.cached_tokens
+    grown = grown - freed[:-1]
     lost = grown - np.diff(steps.kv_tokens, prepend=0)
     calm = (steps.preemptions + steps.evictions) == 0
     _demand((lost[calm] == 0).all(), "KV is lost only by preemption and eviction")
-    _demand((lost >= 0).all(), "KV grows only by processed tokens")
+    _demand((lost >= 0).all(), "KV grows only by processed and cached tokens")
     _demand(
         lost.sum() == log.recomputed_tokens.sum(),
         "lost KV equals recomputed tokens",

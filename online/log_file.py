@@ -33,9 +33,12 @@ FORMAT = 1
 
 REQUEST_COLUMNS = (
     "prefill", "decode", "arrival_s", "start_step", "first_token_step",
-    "completion_step", "preemptions", "recomputed_tokens",
+    "completion_step", "preemptions", "recomputed_tokens", "cached_tokens",
 )  # fmt: skip
 STEP_COLUMNS = tuple(field.name for field in fields(StepTable))
+OPTIONAL = {"cached_tokens": 0}
+"""What logs may lack that were written before it was counted."""
+
 PAUSE_COLUMNS = ("request", "after_step", "step")
 
 
@@ -139,7 +142,7 @@ def _number(
     name: str,
     is_float: bool,
 ) -> float:
-    value = row.get(name)
+    value = row.get(name, OPTIONAL.get(name))
     allowed = int | float if is_float else int
     if isinstance(value, bool) or not isinstance(value, allowed):
         raise LogError(

@@ -37,8 +37,8 @@ class PrefixForest:
     chain_of : callable
         Returns the chain of a waiting request, by id.
     num_cached : callable
-        `num_cached(chain, most)` returns the number of blocks that are in the cache now
-        among the first `most` of a chain.
+        `num_cached(i, most)` returns the number of blocks that are in the cache now
+        among the first `most` of a waiting request.
     block_size : int
         Tokens per block.
 
@@ -55,7 +55,7 @@ class PrefixForest:
     def __init__(
         self,
         chain_of: Callable[[int], Chain],
-        num_cached: Callable[[Chain, int], int],
+        num_cached: Callable[[int, int], int],
         block_size: int,
     ) -> None:
         self._chain_of = chain_of
@@ -97,7 +97,7 @@ class PrefixForest:
             chain = self._chain_of(i)
             most = min((count - 1) // self._size, len(chain))
             if most > 0:
-                found[k] = self._num_cached(chain, most) * self._size
+                found[k] = self._num_cached(i, most) * self._size
         return found
 
     def start(self, i: int, chain: Chain, found: int) -> None:

@@ -119,7 +119,7 @@ class RequestTable:
             self.num_ids += 1
             if i == self.ints.shape[1]:
                 self._grow()
-        ints = (prefill, decode, max(predicted, 1), 0, 0, 0, 0, 0, -1)
+        ints = (prefill, decode, max(predicted, 1), 0, 0, 0, 0, 0, -1, 0)
         for field, value in zip(self._fields, (*ints, arrival_s, score), strict=True):
             field[i] = value
         return i

@@ -45,6 +45,9 @@ class StepRules:
     eviction : {"recompute", "restart"}
         What an evicted request keeps: its tokens, whose KV is computed again, or
         nothing.
+    prefix_caching : bool
+        Whether requests share the KV of what their prompts begin with, and find what
+        was computed before and is still in the cache.
     """
 
     kv_budget: int
@@ -56,6 +59,7 @@ class StepRules:
     watermark: float = 0.0
     counts_new_token: bool = False
     eviction: Eviction = "recompute"
+    prefix_caching: bool = False
 
     def __post_init__(self) -> None:
         for name in ("kv_budget", "block_size", "max_num_seqs", "max_batched_tokens"):

@@ -42,6 +42,7 @@ class StepTable:
     made_tokens: Ints
     kv_tokens: Ints
     used_blocks: Ints
+    cached_tokens: Ints
     preemptions: Ints
     evictions: Ints
 
@@ -60,6 +61,9 @@ class RunLog:
         last token; -1 if that did not happen.
     preemptions, recomputed_tokens : int64 arrays, shape (n,)
         Number of losses of its KV, and tokens computed again because of them.
+    cached_tokens : int64 array, shape (n,)
+        Tokens whose KV was found in the cache and not computed, at its first start and
+        after each loss.
     pauses : int64 array, shape (k, 3)
         Request, step of a token, and step of its next token, if that is not the next
         step.
@@ -76,6 +80,7 @@ class RunLog:
     completion_step: Ints
     preemptions: Ints
     recomputed_tokens: Ints
+    cached_tokens: Ints
     pauses: Ints
     steps: StepTable
     refused: dict[int, str]
@@ -115,7 +120,7 @@ class RunLog:
 
 _COUNTS = (
     "num_running", "num_waiting", "prefill_tokens", "decode_tokens", "made_tokens",
-    "kv_tokens", "used_blocks",
+    "kv_tokens", "used_blocks", "cached_tokens",
 )  # fmt: skip
 
 
@@ -142,6 +147,7 @@ class LogBuilder:
         arrival_s: Floats,
         preemptions: Ints,
         recomputed_tokens: Ints,
+        cached_tokens: Ints,
     ) -> RunLog:
         """Return the log; the arrays are by request."""
         first, start, done = (
@@ -168,6 +174,7 @@ class LogBuilder:
             done,
             preemptions.copy(),
             recomputed_tokens.copy(),
+            cached_tokens.copy(),
             np.array(pauses, dtype=np.int64).reshape(-1, 3),
             self._step_table(),
             self.refused,

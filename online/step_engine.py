@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from online import step_kernels as k
+from online.prefix_cache import PrefixCache
+from online.prompt_chains import PromptChains
 from online.state import NOTHING, State
 from sortedf.errors import OversizeError
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -46,6 +48,8 @@ class StepRecord:
         that made one token after another.
     made_tokens : int
         Tokens of answers that were made.
+    cached_tokens : int
+        Tokens of the started requests whose KV was found in the cache.
     kv_tokens, used_blocks : int
         KV in the step before the finished ones left: tokens and blocks.
     wake_s : float, optional
@@ -65,6 +69,7 @@ class StepRecord:
     made_tokens: int
     kv_tokens: int
     used_blocks: int
+    cached_tokens: int = 0
     wake_s: float | None = None
 
     @property
@@ -111,6 +116,9 @@ class StepEngine:
     predictor : Predictor, optional
         Predicts the answer of each request when it comes, in place of what the table
         says, and learns from those that are done.
+    chains : PromptChains, optional
+        What prompts share, where the rules have prefix caching; nothing if left out, so
+        that a request finds only what it computed itself before it was preempted.
     always_ask : bool
         Ask the policy before every step, even where it said that it need not be.
     """
@@ -123,6 +131,7 @@ class StepEngine:
         step_time: StepTime = UNIT_STEPS,
         *,
         predictor: Predictor | None = None,
+        chains: PromptChains | None = None,
         always_ask: bool = False,
     ) -> None:
         self.table = table
@@ -150,6 +159,8 @@ class StepEngine:
         self._buffers = tuple(np.zeros(room, dtype=np.int64) for _ in range(5))
         self._out: Ints = np.zeros(k.NUM_RESULTS, dtype=np.int64)
         self._out[k.FREE] = rules.num_blocks
+        self._cache = _cache_of(table, rules, chains) if rules.prefix_caching else None
+        self._pool = k.no_pool() if self._cache is None else self._cache.pool
 
     @property
     def num_unfinished(self) -> int:
@@ -172,6 +183,8 @@ class StepEngine:
             del self._waiting[i]
             self._left.append(i)
             self._ended.append(i)
+            if self._cache is not None:
+                self._cache.forest.stop(i)
         elif i in self._now_running():
             self._stop_running([i])
             self._quiet = False
@@ -193,9 +206,11 @@ class StepEngine:
         scheduled, finished, preempted, resumed, after = self._buffers
         offered = np.array(decision.start, dtype=np.int64)
         before = int(self._out[k.RUNNING])
+        cache = self._cache
+        before_start = [] if cache is None else cache.before_start(decision.start)
         k.step_once(
-            self.table.ints, self._running, offered, self._rules, self.num_steps,
-            scheduled, finished, preempted, resumed, after, self._out,
+            self.table.ints, self._running, offered, self._rules, self._pool,
+            self.num_steps, scheduled, finished, preempted, resumed, after, self._out,
         )  # fmt: skip
         out = self._out.tolist()
         done = finished[: out[k.FINISHED]].tolist()
@@ -203,7 +218,10 @@ class StepEngine:
         if not out[k.SCHEDULED] and not decision.evict:
             self.num_steps -= 1
         started = decision.start[: out[k.STARTED]]
-        self._move(started, preempted[: out[k.PREEMPTED]].tolist())
+        lost = preempted[: out[k.PREEMPTED]].tolist()
+        if cache is not None:
+            cache.follow(lost, before_start[: len(started)], done)
+        self._move(started, lost)
         if self.predictor is not None and done:
             self.predictor.observe(self.table.ints[k.OUTPUT_TOKENS, done].tolist())
         self._quiet = not (
@@ -223,7 +241,7 @@ class StepEngine:
             step=self.num_steps,
             started=started,
             finished=done,
-            preempted=preempted[: out[k.PREEMPTED]].tolist(),
+            preempted=lost,
             evicted=decision.evict,
             resumed=list(
                 zip(
@@ -239,6 +257,7 @@ class StepEngine:
             made_tokens=out[k.MADE_TOKENS],
             kv_tokens=out[k.KV_TOKENS],
             used_blocks=self.rules.num_blocks - out[k.FREE_AT_PEAK],
+            cached_tokens=out[k.CACHED_TOKENS],
             wake_s=decision.wake_s,
         )
 
@@ -281,6 +300,7 @@ class StepEngine:
             self._waiting,
             self._ended,
             self._changed,
+            None if self._cache is None else self._cache.forest,
         )
 
     def _predict(self, i: int) -> None:
@@ -319,9 +339,11 @@ class StepEngine:
         gone = np.isin(running, np.array(ids, dtype=np.int64))
         if gone.sum() != len(ids):
             raise ValueError(f"a policy may evict running requests only: {list(ids)}.")
-        for i in ids:
-            restart = int(self._rules[k.RESTART])
-            self._out[k.FREE] += k.release(self.table.ints, i, restart)
+        restart = int(self._rules[k.RESTART])
+        for i in running[gone].tolist():
+            self._out[k.FREE] += k.release(self.table.ints, i, restart, self._pool)
+            if self._cache is not None:
+                self._cache.forest.stop(i)
         stay = running[~gone]
         self._running[: len(stay)] = stay
         self._out[k.RUNNING] = len(stay)
@@ -336,3 +358,17 @@ class StepEngine:
             if self.table.ints[k.OUTPUT_TOKENS, i] >= self.table.ints[k.PREDICTED, i]:
                 self._predict(i)
         self._joined.extend(stopped)
+
+
+def _cache_of(
+    table: RequestTable, rules: StepRules, chains: PromptChains | None
+) -> PrefixCache:
+    """Return an empty cache for the requests of a table."""
+    n = table.num_ids
+    chains = chains or PromptChains.nothing_shared(n, rules.block_size)
+    if chains.block_size != rules.block_size or len(chains) != n:
+        raise ValueError(
+            f"chains are of {len(chains)} prompts in blocks of {chains.block_size} but "
+            f"must be of {n} in blocks of {rules.block_size}."
+        )
+    return PrefixCache(table, rules.num_blocks, rules.block_size, chains)

@@ -6,19 +6,18 @@ constants that it reads must be in the same file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sortedf.jit import kernel
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+Ints: TypeAlias = NDArray[np.int64]
 
 # Rows of the request table.
 PREFILL, DECODE, PREDICTED, COMPUTED, OUTPUT_TOKENS, BLOCKS = 0, 1, 2, 3, 4, 5
-PREEMPTIONS, RECOMPUTED, LAST_TOKEN, NUM_FIELDS = 6, 7, 8, 9
+PREEMPTIONS, RECOMPUTED, LAST_TOKEN, CACHED, NUM_FIELDS = 6, 7, 8, 9, 10
 
 # Entries of the array of rules.
 BLOCK_SIZE, MAX_SEQS, MAX_TOKENS_STEP, CHUNKED, RESERVE, WATERMARK, EXTRA, RESTART = (
@@ -29,7 +28,52 @@ NUM_RULES = 8
 # Entries of the array of results.
 RUNNING, FREE, STARTED, FINISHED, PREEMPTED, RESUMED = 0, 1, 2, 3, 4, 5
 PREFILL_TOKENS, DECODE_TOKENS, KV_TOKENS, FREE_AT_PEAK, SCHEDULED = 6, 7, 8, 9, 10
-MADE_TOKENS, NUM_RESULTS = 11, 12
+MADE_TOKENS, CACHED_TOKENS, NUM_RESULTS = 11, 12, 13
+
+# Rows of a pool's blocks. The queue of free blocks goes around by way of block 0, which
+# is none: the next to take comes after it, the last one before it.
+BEFORE, AFTER, USERS, KEY, SAME = 0, 1, 2, 3, 4
+
+
+class BlockPool(NamedTuple):
+    """KV blocks where prefixes are cached; all arrays are empty where they are not.
+
+    Attributes
+    ----------
+    blocks : int64 array, shape (5, blocks + 1)
+        Of each block its neighbours in the queue of free ones, the number of running
+        requests that hold it, what is in it (a key; -1 if it cannot be found), and the
+        next younger block with the same in it, 0 if there is none.
+    cells : int64 array, shape (2, k)
+        Of each block that a request may fill what is in it when it is full (a key), and
+        the block that the request holds for it.
+    offset : int64 array, shape (n + 1,)
+        Where the cells of each request begin.
+    first : int64 array, by key
+        The oldest block in which something is, 0 if none is.
+    """
+
+    blocks: Ints
+    cells: Ints
+    offset: Ints
+    first: Ints
+
+
+def make_pool(num_blocks: int, offset: Ints, keys: Ints) -> BlockPool:
+    """Return a pool of free blocks, from which they are taken in their order."""
+    blocks = np.zeros((5, num_blocks + 1), dtype=np.int64)
+    blocks[BEFORE] = np.roll(np.arange(num_blocks + 1), 1)
+    blocks[AFTER] = np.roll(np.arange(num_blocks + 1), -1)
+    blocks[KEY] = -1
+    cells = np.stack([keys, np.zeros_like(keys)])
+    first = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
+    return BlockPool(blocks, cells, offset, first)
+
+
+def no_pool() -> BlockPool:
+    """Return what stands for a pool where nothing is cached."""
+    empty = np.zeros(0, dtype=np.int64)
+    return BlockPool(empty.reshape(5, 0), empty.reshape(2, 0), empty, empty)
 
 
 @kernel
@@ -38,13 +82,128 @@ def _blocks(tokens: int, size: int) -> int:
 
 
 @kernel
-def release(table: Ints, i: int, restart: int) -> int:
+def _unlink(blocks: Ints, b: int) -> None:
+    """Take a block out of the queue of free ones."""
+    before, after = blocks[BEFORE, b], blocks[AFTER, b]
+    blocks[AFTER, before], blocks[BEFORE, after] = after, before
+
+
+@kernel
+def _link(blocks: Ints, before: int, b: int) -> None:
+    """Put a block into the queue behind another one."""
+    after = blocks[AFTER, before]
+    blocks[AFTER, before], blocks[BEFORE, after] = b, b
+    blocks[BEFORE, b], blocks[AFTER, b] = before, after
+
+
+@kernel
+def _forget(pool: BlockPool, b: int) -> None:
+    """Let a block not be found any more."""
+    blocks, first = pool.blocks, pool.first
+    key = blocks[KEY, b]
+    if key < 0:
+        return
+    if first[key] == b:
+        first[key] = blocks[SAME, b]
+    else:
+        other = first[key]
+        while blocks[SAME, other] != b:
+            other = blocks[SAME, other]
+        blocks[SAME, other] = blocks[SAME, b]
+    blocks[KEY, b] = -1
+
+
+@kernel
+def _keep(pool: BlockPool, i: int, begin: int, end: int) -> None:
+    """Let the blocks of a request that are full now be found by others."""
+    blocks, first = pool.blocks, pool.first
+    for j in range(pool.offset[i] + begin, pool.offset[i] + end):
+        key, b = pool.cells[0, j], pool.cells[1, j]
+        blocks[KEY, b], blocks[SAME, b] = key, 0
+        if first[key] == 0:
+            first[key] = b
+            continue
+        other = first[key]  # the oldest copy is found
+        while blocks[SAME, other] != 0:
+            other = blocks[SAME, other]
+        blocks[SAME, other] = b
+
+
+@kernel
+def num_cached(pool: BlockPool, i: int, most: int) -> int:
+    """Count the first blocks of a request, `most` at most, that are in the cache."""
+    begin = pool.offset[i]
+    for j in range(most):
+        if pool.first[pool.cells[0, begin + j]] == 0:
+            return j
+    return most
+
+
+@kernel
+def _num_free_among(pool: BlockPool, i: int, found: int) -> int:
+    """Count those of a request's cached blocks that no running request holds."""
+    begin, free = pool.offset[i], 0
+    for j in range(found):
+        free += pool.blocks[USERS, pool.first[pool.cells[0, begin + j]]] == 0
+    return free
+
+
+@kernel
+def _take_found(pool: BlockPool, i: int, found: int) -> None:
+    """Let a request hold the first of its blocks, which are in the cache."""
+    blocks, begin = pool.blocks, pool.offset[i]
+    for j in range(begin, begin + found):
+        b = pool.first[pool.cells[0, j]]
+        if blocks[USERS, b] == 0:
+            _unlink(blocks, b)
+        blocks[USERS, b] += 1
+        pool.cells[1, j] = b
+
+
+@kernel
+def _take_new(pool: BlockPool, i: int, held: int, more: int) -> None:
+    """Give a request blocks from the front of the queue; what was in them is lost."""
+    begin = pool.offset[i] + held
+    for j in range(begin, begin + more):
+        b = pool.blocks[AFTER, 0]
+        _unlink(pool.blocks, b)
+        _forget(pool, b)
+        pool.blocks[USERS, b] = 1
+        pool.cells[1, j] = b
+
+
+@kernel
+def _give_back(pool: BlockPool, i: int, held: int) -> int:
+    """Take a request's blocks away; return how many are free because of it.
+
+    Those that can be found again go to the end of the queue, the last of a prompt
+    first, the others to its front.
+    """
+    blocks, begin, freed = pool.blocks, pool.offset[i], 0
+    for j in range(begin, begin + held):
+        b = pool.cells[1, j]
+        blocks[USERS, b] -= 1
+        if blocks[USERS, b] == 0:
+            freed += 1
+            if blocks[KEY, b] < 0:
+                _link(blocks, 0, b)
+    for j in range(begin + held - 1, begin - 1, -1):
+        b = pool.cells[1, j]
+        if blocks[USERS, b] == 0 and blocks[KEY, b] >= 0:
+            _link(blocks, blocks[BEFORE, 0], b)
+    return freed
+
+
+@kernel
+def release(table: Ints, i: int, restart: int, pool: BlockPool) -> int:
     """Free the KV of a running request; return the number of freed blocks.
 
     All its computed tokens must be computed again, and with `restart` its output tokens
     are lost as well.
     """
     freed = table[BLOCKS, i]
+    if len(pool.first) > 0:
+        freed = _give_back(pool, i, freed)
     table[BLOCKS, i] = 0
     table[RECOMPUTED, i] += table[COMPUTED, i]
     table[COMPUTED, i] = 0
@@ -56,8 +215,9 @@ def release(table: Ints, i: int, restart: int) -> int:
 
 @kernel
 def _schedule_running(
-    table: Ints, running: Ints, rules: Ints, scheduled: Ints, preempted: Ints, out: Ints
-) -> int:
+    table: Ints, running: Ints, rules: Ints, pool: BlockPool,
+    scheduled: Ints, preempted: Ints, out: Ints,
+) -> int:  # fmt: skip
     """Allocate tokens and blocks to the running requests, in order.
 
     When too few blocks are free, the last running request is preempted, until there are
@@ -75,13 +235,17 @@ def _schedule_running(
         while need > out[FREE]:
             out[RUNNING] -= 1
             victim = running[out[RUNNING]]
-            out[FREE] += release(table, victim, rules[RESTART])
+            out[FREE] += release(table, victim, rules[RESTART], pool)
             preempted[out[PREEMPTED]] = victim
             out[PREEMPTED] += 1
             if victim == i:
                 break
         if out[RUNNING] == k:  # the request itself was preempted
             break
+        if len(pool.first) > 0:
+            done = table[COMPUTED, i]
+            _take_new(pool, i, table[BLOCKS, i], need)
+            _keep(pool, i, done // rules[BLOCK_SIZE], (done + new) // rules[BLOCK_SIZE])
         out[FREE] -= need
         table[BLOCKS, i] += need
         scheduled[k] = new
@@ -93,26 +257,42 @@ def _schedule_running(
 
 @kernel
 def _admit(
-    table: Ints, running: Ints, offered: Ints, rules: Ints,
+    table: Ints, running: Ints, offered: Ints, rules: Ints, pool: BlockPool,
     scheduled: Ints, budget: int, out: Ints,
 ) -> None:  # fmt: skip
-    """Start offered requests in order, up to the first that does not fit."""
+    """Start offered requests in order, up to the first that does not fit.
+
+    Blocks found in the cache need not be computed; those of them that were free are not
+    free any more.
+    """
     size = rules[BLOCK_SIZE]
     for i in offered:
         if budget <= 0 or out[RUNNING] >= rules[MAX_SEQS]:
             break
         tokens = table[PREFILL, i] + table[OUTPUT_TOKENS, i]
-        if tokens > budget and not rules[CHUNKED]:
+        found = shared = 0
+        if len(pool.first) > 0:
+            found = num_cached(pool, i, (tokens - 1) // size)
+            shared = found - _num_free_among(pool, i, found)
+        done = found * size
+        if tokens - done > budget and not rules[CHUNKED]:
             break
-        new = min(tokens, budget)
+        new = min(tokens - done, budget)
         mark = rules[WATERMARK] if out[RUNNING] > 0 else 0
-        need = _blocks(new + rules[EXTRA], size)
-        if rules[RESERVE] and _blocks(tokens, size) + mark > out[FREE]:
+        holds = _blocks(done + new + rules[EXTRA], size)
+        if rules[RESERVE] and _blocks(tokens, size) - shared + mark > out[FREE]:
             break
-        if need + mark > out[FREE]:
+        if holds - shared + mark > out[FREE]:
             break
-        out[FREE] -= need
-        table[BLOCKS, i] = need
+        if len(pool.first) > 0:
+            _take_found(pool, i, found)
+            _take_new(pool, i, found, holds - found)
+            _keep(pool, i, found, (done + new) // size)
+            table[COMPUTED, i] = done
+            table[CACHED, i] += done
+            out[CACHED_TOKENS] += done
+        out[FREE] -= holds - shared
+        table[BLOCKS, i] = holds
         running[out[RUNNING]] = i
         scheduled[out[RUNNING]] = new
         out[RUNNING] += 1
@@ -174,7 +354,9 @@ def catch_up(
 
 
 @kernel
-def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
+def _let_finish(
+    table: Ints, running: Ints, pool: BlockPool, finished: Ints, out: Ints
+) -> None:
     """Remove completed requests from `running`, and free their blocks."""
     stay = 0
     for k in range(out[RUNNING]):
@@ -183,7 +365,10 @@ def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
         if table[OUTPUT_TOKENS, i] == table[DECODE, i]:
             finished[out[FINISHED]] = i
             out[FINISHED] += 1
-            out[FREE] += table[BLOCKS, i]
+            freed = table[BLOCKS, i]
+            if len(pool.first) > 0:
+                freed = _give_back(pool, i, freed)
+            out[FREE] += freed
             table[BLOCKS, i] = 0
         else:
             running[stay] = i
@@ -193,7 +378,7 @@ def _let_finish(table: Ints, running: Ints, finished: Ints, out: Ints) -> None:
 
 @kernel
 def step_once(
-    table: Ints, running: Ints, offered: Ints, rules: Ints, step: int,
+    table: Ints, running: Ints, offered: Ints, rules: Ints, pool: BlockPool, step: int,
     scheduled: Ints, finished: Ints, preempted: Ints,
     resumed: Ints, resumed_after: Ints, out: Ints,
 ) -> None:  # fmt: skip
@@ -207,11 +392,11 @@ def step_once(
     running_now, free_now = out[RUNNING], out[FREE]
     out[:] = 0
     out[RUNNING], out[FREE] = running_now, free_now
-    budget = _schedule_running(table, running, rules, scheduled, preempted, out)
+    budget = _schedule_running(table, running, rules, pool, scheduled, preempted, out)
     if out[PREEMPTED] == 0:
-        _admit(table, running, offered, rules, scheduled, budget, out)
+        _admit(table, running, offered, rules, pool, scheduled, budget, out)
     out[FREE_AT_PEAK] = out[FREE]
     advance(
         table, running, scheduled, out[SCHEDULED], step, resumed, resumed_after, out
     )
-    _let_finish(table, running, finished, out)
+    _let_finish(table, running, pool, finished, out)

@@ -48,7 +48,8 @@ def forest_of(scheduler: Any, waiting: Callable[[int], Request]) -> PrefixForest
         cached = manager.block_pool.cached_block_hash_to_block
         return cached.get_one_block(make_block_hash_with_group_id(key, 0)) is not None
 
-    def num_cached(chain: Chain, most: int) -> int:
+    def num_cached(i: int, most: int) -> int:
+        chain = chain_of(waiting(i))
         if is_cached(chain, most - 1):
             return most
         low, high = 0, most - 1

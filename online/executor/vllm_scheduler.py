@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from vllm.v1.request import Request
 
-    from online.prefix_forest import PrefixForest
     from online.state import Policy
 
 logger = logging.getLogger("sortedf")
@@ -266,6 +265,7 @@ class _WithPolicy:
         upper: Any = super()
         own: Any = self
         waiting = self.waiting
+        self._cached_tokens = 0
         if self._unscored:
             self._take_scores()
         if waiting.blocked or waiting.skipped:
@@ -289,8 +289,8 @@ class _WithPolicy:
         waiting.offer(decision.start)
         output = upper.schedule(*args, **kwargs)
         started = waiting.withdraw()
-        if self._prefixes is not None:
-            self._enter_prefixes(self._prefixes, output, started)
+        if started:
+            self._note_found(output, started)
         if evicted and not output.num_scheduled_tokens:
             self.num_steps += 1  # what it did was to evict
         if self._cannot_count():
@@ -601,14 +601,17 @@ class _WithPolicy:
         computed = [request.num_computed_tokens for request in started]
         return self._running.start_whole(ids, computed)
 
-    def _enter_prefixes(
-        self, prefixes: PrefixForest, output: Any, started: list[Any]
-    ) -> None:
-        """Note what those that have started share with others."""
+    def _note_found(self, output: Any, started: list[Any]) -> None:
+        """Note what those that have started found in the cache, and now share."""
         scheduled, size = output.num_scheduled_tokens, self.rules.block_size
+        cached = self.table.ints[k.CACHED]
         for request in started:
+            i = request.sortedf_id
             found = request.num_computed_tokens - scheduled.get(request.request_id, 0)
-            prefixes.start(request.sortedf_id, chain_of(request), found // size)
+            cached[i] += found
+            self._cached_tokens += found
+            if self._prefixes is not None:
+                self._prefixes.start(i, chain_of(request), found // size)
 
     def _advance(self, output: Any, started: list[Any]) -> None:
         """Count the tokens that this step gives to each request."""
@@ -688,6 +691,7 @@ class _WithPolicy:
                 made_tokens=out[k.MADE_TOKENS],
                 kv_tokens=int(self.table.ints[k.COMPUTED, self._running.ids()].sum()),
                 used_blocks=self.rules.num_blocks - free,
+                cached_tokens=self._cached_tokens,
                 wake_s=decision.wake_s,
             )
         )
@@ -725,4 +729,5 @@ def rules_of(scheduler: Any) -> StepRules:
         chunked_prefill=config.enable_chunked_prefill,
         reserve_prompt=scheduler.scheduler_reserve_full_isl,
         watermark=config.watermark,
+        prefix_caching=scheduler.cache_config.enable_prefix_caching,
     )

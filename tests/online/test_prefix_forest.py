@@ -41,22 +41,22 @@ def test_follows_who_comes_runs_and_goes(tokens, events):
     running: dict[int, list[object]] = {}
     cached: set[object] = set()
 
-    def num_cached(chain, most):
-        return next((k for k in range(most) if chain[k] not in cached), most)
+    def num_cached(i, most):
+        return next((k for k in range(most) if chains[i][k] not in cached), most)
 
     forest = PrefixForest(chains.__getitem__, num_cached, SIZE)
     for what, i in events:
         most = (len(tokens[i]) - 1) // SIZE
         if what == "l" and i not in running:
             found = forest.look_up([i], [len(tokens[i])])
-            assert found.tolist() == [num_cached(chains[i], most) * SIZE]
+            assert found.tolist() == [num_cached(i, most) * SIZE]
             there = {key for keys in running.values() for key in keys}
             shares = next((k for k in range(most) if chains[i][k] not in there), most)
             total = -(-len(tokens[i]) // SIZE)
             needs = forest.needs([i], [len(tokens[i])], [total])
             assert needs == [total - shares]
         elif what == "s" and i not in running:
-            found = num_cached(chains[i], most)
+            found = num_cached(i, most)
             there = {key for keys in running.values() for key in keys}
             forest.start(i, chains[i], found)
             rest = chains[i][found:]
@@ -82,7 +82,7 @@ def test_follows_who_comes_runs_and_goes(tokens, events):
 def test_many_requests_make_room():
     """A hundred prompts with a common start, of different lengths."""
     chains = [chain_of([0] * (2 * i + 2) + [i + 1] * 4) for i in range(100)]
-    forest = PrefixForest(chains.__getitem__, lambda chain, most: 0, SIZE)
+    forest = PrefixForest(chains.__getitem__, lambda i, most: 0, SIZE)
     for i in range(100):
         forest.start(i, chains[i], i)
     for i in range(100):
@@ -96,5 +96,5 @@ def test_many_requests_make_room():
 def test_those_that_start_together_share_what_the_first_of_them_brings():
     """Five blocks in common and one of their own each: six, then one each."""
     chains = [chain_of([0] * 10 + [i + 1] * 2) for i in range(3)]
-    forest = PrefixForest(chains.__getitem__, lambda chain, most: 0, SIZE)
+    forest = PrefixForest(chains.__getitem__, lambda i, most: 0, SIZE)
     assert forest.needs([0, 1, 2], [13, 13, 13], [7, 7, 7]) == [7, 2, 2]

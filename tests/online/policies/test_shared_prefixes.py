@@ -103,8 +103,8 @@ def begun(cache, made):
     there: set[object] = set()
     held, forest = {}, None
 
-    def num_cached(chain, most):
-        count = 0
+    def num_cached(i, most):
+        chain, count = cache.chain(i), 0
         while count < most and chain[count] in there:
             count += 1
         return count

@@ -1,0 +1,137 @@
+"""Prompts as chains of KV blocks: what requests share, before an engine sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Ints = NDArray[np.int64]
+
+
+class PromptChains:
+    """One key per full block of each prompt; equal keys mean equal tokens up to there.
+
+    Parameters
+    ----------
+    block_size : int
+        Tokens per block.
+    keys : sequence of int64 arrays
+        Keys of each prompt's full blocks, 0 or more.
+
+    Attributes
+    ----------
+    offset : int64 array, shape (n + 1,)
+        The keys of request `i` are `keys[offset[i] : offset[i + 1]]`.
+    keys : int64 array
+    """
+
+    def __init__(self, block_size: int, keys: Sequence[Ints]) -> None:
+        self.block_size = block_size
+        self.offset = np.zeros(len(keys) + 1, dtype=np.int64)
+        np.cumsum([len(own) for own in keys], out=self.offset[1:])
+        self.keys = np.concatenate([*keys, np.zeros(0, dtype=np.int64)])
+
+    @classmethod
+    def of_prompts(
+        cls, prompts: Iterable[Sequence[int]], block_size: int
+    ) -> PromptChains:
+        """Find what prompts share by their token ids, block after block."""
+        known: dict[tuple[int, tuple[int, ...]], int] = {}
+        chains = []
+        for prompt in prompts:
+            chain, before = [], -1
+            for end in range(block_size, len(prompt) + 1, block_size):
+                block = tuple(prompt[end - block_size : end])
+                before = known.setdefault((before, block), len(known))
+                chain.append(before)
+            chains.append(np.array(chain, dtype=np.int64))
+        return cls(block_size, chains)
+
+    @classmethod
+    def of_hash_ids(
+        cls,
+        hash_ids: Iterable[Sequence[int]],
+        prefill: ArrayLike,
+        tokens_per_id: int,
+        block_size: int,
+    ) -> PromptChains:
+        """Take what prompts share from a trace's ids of longer blocks.
+
+        Parameters
+        ----------
+        hash_ids : iterable of sequences of int
+            Ids of each prompt's blocks of `tokens_per_id` tokens, of which the last may
+            be shorter.
+        prefill : array_like of int, shape (n,)
+            Prompt lengths in tokens.
+        tokens_per_id : int
+        block_size : int
+            Of the engine.
+
+        Raises
+        ------
+        ValueError
+            If a prompt has fewer ids than its length calls for.
+        """
+        known: dict[tuple[int, int], int] = {}
+        most = tokens_per_id // block_size + 1  # blocks that end in one of the trace's
+        chains = []
+        for i, (ids, length) in enumerate(
+            zip(hash_ids, np.asarray(prefill).tolist(), strict=True)
+        ):
+            blocks = np.arange(length // block_size)
+            within = ((blocks + 1) * block_size - 1) // tokens_per_id
+            if len(blocks) and within[-1] >= len(ids):
+                raise ValueError(
+                    f"hash_ids[{i}] has {len(ids)} ids but a prompt of {length} tokens "
+                    f"has more blocks of {tokens_per_id}."
+                )
+            nodes, before = [], -1
+            for own in ids:
+                before = known.setdefault((before, own), len(known))
+                nodes.append(before)
+            first = within * tokens_per_id // block_size
+            node = np.array(nodes, dtype=np.int64)[within]
+            chains.append(node * most + blocks - first)
+        return cls(block_size, chains)
+
+    @classmethod
+    def nothing_shared(cls, n: int, block_size: int) -> PromptChains:
+        """Return chains of `n` prompts of which each is its own."""
+        return cls(block_size, [np.zeros(0, dtype=np.int64)] * n)
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def of_requests(self, most_tokens: Ints) -> tuple[Ints, Ints]:
+        """Lay out the keys of all blocks that requests may fill.
+
+        What goes beyond a prompt's keys is nobody else's, and has keys of its own.
+
+        Parameters
+        ----------
+        most_tokens : int64 array, shape (n,)
+            Of each prompt and answer together.
+
+        Returns
+        -------
+        offset : int64 array, shape (n + 1,)
+        keys : int64 array
+            Those of request `i` begin at `offset[i]`.
+        """
+        blocks = -(-most_tokens // self.block_size) + 1
+        offset = np.zeros(len(blocks) + 1, dtype=np.int64)
+        np.cumsum(blocks, out=offset[1:])
+        shared = np.diff(self.offset)
+        # Where each of the shared keys goes: after those of its request before it.
+        into = np.repeat(offset[:-1] - self.offset[:-1], shared)
+        into += np.arange(len(self.keys))
+        keys = int(self.keys.max(initial=-1)) + 1 + np.arange(offset[-1])
+        keys[into] = self.keys
+        return offset, keys
