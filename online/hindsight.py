@@ -73,6 +73,8 @@ def hindsight_bound(
         return HindsightBound(None, "none")
     if method != "auto":
         BOUNDS.find(method, also=("auto", "none"))
+    if rules.prefix_caching:  # requests may hold and compute less than they are long
+        return HindsightBound(None, "none with prefix caching")
     found = []
     if step_time.is_constant:
         found.append(_bound_of_equal_steps(log, rules, step_time, method))

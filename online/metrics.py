@@ -90,6 +90,12 @@ def longest_wait_s(log: RunLog) -> float:
     return float(np.concatenate([[0.0], queued, between]).max())
 
 
+def hit_rate(log: RunLog) -> float:
+    """Share of the tokens of prompts and of recomputed ones that was in the cache."""
+    needed = int(log.prefill[log.start_step > 0].sum() + log.recomputed_tokens.sum())
+    return int(log.cached_tokens.sum()) / max(needed, 1)
+
+
 def jain(share: Floats) -> float:
     """Jain's fairness index: 1 if all are equal, `1 / n` if all but one are 0."""
     if not len(share):
@@ -116,6 +122,10 @@ class Metrics:
     longest_wait : float
     preemptions, evictions, recomputed_tokens : int
         KV losses for lack of free blocks, and by the policy; tokens computed again.
+    cached_tokens : int
+        Tokens whose KV was found in the cache and not computed.
+    hit_rate : float
+        Share of them among the tokens of started prompts and the recomputed ones.
     mean_kv_use : float
         Share of KV blocks in use, averaged over time.
     lower_bound, gap : float, optional
@@ -144,6 +154,8 @@ class Metrics:
     preemptions: int
     evictions: int
     recomputed_tokens: int
+    cached_tokens: int
+    hit_rate: float
     mean_kv_use: float
     lower_bound: float | None
     gap: float | None
@@ -204,6 +216,8 @@ def measure(
         preemptions=int(log.steps.preemptions.sum()),
         evictions=int(log.steps.evictions.sum()),
         recomputed_tokens=int(log.recomputed_tokens.sum()),
+        cached_tokens=int(log.cached_tokens.sum()),
+        hit_rate=hit_rate(log),
         mean_kv_use=_mean_kv_use(log, rules),
         lower_bound=below,
         gap=None if below is None else (total - below) / below,

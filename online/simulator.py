@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from online.predictors import Predictor
+    from online.prompt_chains import PromptChains
     from online.rules import StepRules
     from online.run_log import RunLog
     from online.state import Policy
@@ -43,6 +44,7 @@ def simulate(
     max_wait_s: float | None = None,
     options: Mapping[str, Any] | None = None,
     predictor: Predictor | None = None,
+    chains: PromptChains | None = None,
     drop_oversize: bool = False,
     on_step: Callable[[StepRecord, float], None] | None = None,
 ) -> RunLog:
@@ -74,6 +76,8 @@ def simulate(
     predictor : Predictor, optional
         Predicts the length of each arriving request, once it has data, and learns from
         completed ones; see `online.predictors`.
+    chains : PromptChains, optional
+        What prompts share, for rules with prefix caching; nothing if left out.
     drop_oversize : bool
         Leave out requests that can never run, and list them in the log, instead of
         raising an error.
@@ -114,7 +118,9 @@ def simulate(
             f"the last arrival is at {last_s:g} s, which is more than {MAX_STEPS:,} "
             f"steps of {step_time.constant_s:g} s: the clock cannot tell steps apart."
         )
-    engine = StepEngine(table, rules, policy, step_time, predictor=predictor)
+    engine = StepEngine(
+        table, rules, policy, step_time, predictor=predictor, chains=chains
+    )
     log = drive(engine, step_time=step_time, on_step=on_step)
     check_log(log, rules)
     return log

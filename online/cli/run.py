@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from online.cli.live import live_view
+from online.metrics import hit_rate
 from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
@@ -289,6 +290,8 @@ def _content(
         "steps": log.num_steps,
         "preemptions": int(log.preemptions.sum()),
         "recomputed_tokens": int(log.recomputed_tokens.sum()),
+        "cached_tokens": int(log.cached_tokens.sum()),
+        "hit_rate": hit_rate(log),
         "mean_completion_step": float(np.mean(log.completion_s)),
         "predicted_mean_completion_step": float(
             np.mean(execution.predicted_completion_s)
