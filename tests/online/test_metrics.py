@@ -40,6 +40,8 @@ def test_times_between_tokens_are_those_of_every_token(data, seed):
     last = [seen[-1] for seen in times.values()]
     assert metrics.ttft_s(log) == pytest.approx(first - log.arrival_s)
     assert metrics.ttlt_s(log) == pytest.approx(last - log.arrival_s)
+    waits = [0.0, *(log.start_s - log.arrival_s), *between]
+    assert metrics.longest_wait_s(log) == pytest.approx(max(waits))
 
 
 @settings(max_examples=100)
@@ -87,6 +89,60 @@ def test_a_run_by_hand():
     assert (found.preemptions, found.evictions, found.recomputed_tokens) == (0, 0, 0)
 
 
+def one_after_another():
+    """Three equal requests in a cache for one: slowdowns of 1, 2 and 3."""
+    return simulate(Trace([2, 2, 2], [2, 2, 2]), "fcfs", StepRules(3))
+
+
+def test_fairness_is_that_of_speeds_and_not_of_slowdowns():
+    """Two requests cannot tell the two apart, three can: 121/147 and not 6/7."""
+    found = metrics.measure(one_after_another(), StepRules(3), UNIT_STEPS)
+    share = np.array([1, 1 / 2, 1 / 3])
+    assert found.fairness == pytest.approx(share.sum() ** 2 / (3 * (share**2).sum()))
+    assert found.fairness == pytest.approx(121 / 147)
+    assert metrics.jain(np.array([0.0, 5.0, 0.0, 0.0])) == 0.25
+    assert metrics.jain(np.zeros(0)) == 1
+
+
+def test_the_gap_is_relative_to_the_bound():
+    """Not to the total, and neither a ratio."""
+    log = one_after_another()
+    found = metrics.measure(log, StepRules(3), UNIT_STEPS, bound="fluid")
+    assert found.total_latency == 2 + 4 + 6
+    assert found.lower_bound is not None
+    assert 6 <= found.lower_bound < 12
+    assert found.gap == pytest.approx(12 / found.lower_bound - 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "lost"),
+    [
+        ("fcfs", StepRules(14), "preemptions"),  # answers outgrow the cache
+        ("las", StepRules(100, max_num_seqs=1), "evictions"),  # the policy's choice
+    ],
+)
+def test_evictions_and_preemptions_are_counted_apart(policy, rules, lost):
+    log = simulate(Trace([3, 3, 3], [8, 8, 8], [0.0, 2.0, 4.0]), policy, rules)
+    found = metrics.measure(log, rules, UNIT_STEPS)
+    counts = {"preemptions": found.preemptions, "evictions": found.evictions}
+    other = ({*counts} - {lost}).pop()
+    assert counts == {lost: log.preemptions.sum(), other: 0}
+    assert counts[lost] > 0
+
+
+@settings(max_examples=50)
+@given(restless_runs())
+def test_kv_use_is_an_average_over_time(run):
+    """Step by step, from the first step's begin to the last one's end."""
+    log, rules, step_time = run
+    found = metrics.measure(log, rules, step_time)
+    steps = log.steps
+    rows = zip(steps.used_blocks, steps.begin_s, steps.end_s, strict=True)
+    used = sum(float(n) * (end - begin) for n, begin, end in rows)
+    whole = (steps.end_s[-1] - steps.begin_s[0]) * rules.num_blocks
+    assert found.mean_kv_use == pytest.approx(used / whole)
+
+
 def test_littles_law():
     """Requests there, summed over the steps, are the latencies, summed over requests.
 
@@ -117,6 +173,9 @@ def test_who_can_never_run_is_counted_apart():
     found = metrics.measure(log, rules, UNIT_STEPS)
     assert (found.requests, found.completed, found.refused) == (2, 1, 1)
     assert found.mean_latency == 2
+    assert found.makespan == 2
+    assert found.throughput == 1  # of the request that ran
+    assert found.requests_per_s == 0.5
 
 
 def test_an_empty_run_is_refused():

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from online import step_kernels as k
 from online.policies.parts.answers import Answers
-from online.policies.parts.boost_queue import CLOSE, BoostQueue
+from online.policies.parts.boost_queue import CLOSE, Backlog, BoostQueue
 from online.policies.parts.expected_room import POINTS, ExpectedRoom
 from online.policies.parts.work import engine_work_s
+from online.policies.svf_blind import LOOK_EVERY, svf_blind
 from online.policy import make_policy
 from online.rules import StepRules
 from sortedf import Instance
@@ -76,6 +77,93 @@ def test_the_queue_equals_sorting_by_score(rounds, share):
         assert sorted(head) == sorted(world.waiting)
         scores = [score(i)[0] for i in head]
         assert all(a <= b + 1e-9 for a, b in pairwise(scores))
+
+
+def test_a_backlog_counts_the_latest_work_of_each_request():
+    """What a request was thought to need before is subtracted."""
+    backlog = Backlog()
+    backlog.replace(np.array([3, 5]), np.array([2.0, 8.0]))
+    backlog.replace(np.array([3]), np.array([6.0]))
+    assert backlog.total_s == 14
+    backlog.drop(5)
+    assert backlog.total_s == 6
+    backlog.drop(5)
+    assert backlog.total_s == 6
+    backlog.drop(3)
+    assert backlog.total_s == 0
+
+
+def volume_s(s: int, o: int) -> float:
+    """Seconds of a cache of 100 tokens in unit steps."""
+    return (s * o + o * (o + 1) / 2) / 100
+
+
+def test_a_new_prediction_is_taken_in():
+    """The backlog and the order are those of the new lengths."""
+    world = World([10, 10], [40, 30], StepRules(100))
+    queue = BoostQueue(1.0, None)
+    world.arrive(range(2))
+    queue.update(world.look())
+    before = volume_s(10, 40) + volume_s(10, 30)
+    assert queue.gamma == pytest.approx(1 / before)
+    assert queue.head(2) == [1, 0]
+    assert world.table.update_hint(1, 90, None)
+    queue.update(world.look(changed=[1]))
+    assert queue.gamma == pytest.approx(1 / (volume_s(10, 40) + volume_s(10, 90)))
+    assert queue.head(2) == [0, 1]
+
+
+def test_a_backlog_that_grows_changes_the_order_of_those_who_wait():
+    """A large request is first while it waits alone, and then small ones overtake."""
+    world = World([50, 10, 90, 90], [40, 1, 90, 90], StepRules(100))
+    queue = BoostQueue(0.01, None)
+    world.arrive([0, 1])
+    queue.update(world.look())
+    assert queue.head(2) == [0, 1]
+    world.arrive([2, 3])
+    queue = BoostQueue(0.01, None)
+    for ids in ([0, 1], [2, 3]):
+        world.joined = list(ids)
+        queue.update(world.look())
+    assert queue.head(4)[:2] == [1, 0]
+
+
+def test_expected_volumes_are_those_of_the_answers_seen():
+    """`E[s o + o (o + 1) / 2]` over the lengths that were seen."""
+    seen = [2, 4, 12]
+    world = World([10, 30], [1, 1], StepRules(100))
+    queue = BoostQueue(1.0, None, finished([seen]))
+    world.arrive(range(2))
+    queue.update(world.look())
+    expected = [np.mean([volume_s(s, o) for o in seen]) for s in (10, 30)]
+    assert queue.gamma == pytest.approx(1 / sum(expected))
+
+
+def test_requests_may_be_passed_over():
+    """Without boosts it is a placement, with its window."""
+    instance, rules = Instance([5, 6, 1], [3, 2, 1], 10), StepRules(10)
+    for backfill, start in ((0, [0, 3, 3]), (1, [0, 3, 0])):
+        log = run(instance, rules, "svf-boost", gamma=math.inf, backfill=backfill).log
+        assert (log.start_step - 1).tolist() == start
+
+
+def test_the_blind_one_looks_again_after_a_while():
+    """What runs is expected to hold less as time goes by, without any event."""
+    world = World([30, 30], [40, 40], StepRules(50))
+    policy = svf_blind()
+    world.arrive([0])
+    world.start(policy.decide(world.look()).start)
+    assert world.running == [0]
+    world.table.ints[k.OUTPUT_TOKENS, 1] = 40
+    world.arrive([1])
+    decision = policy.decide(world.look(ended=[1]))
+    assert list(decision.start) == []
+    assert decision.quiet_until == LOOK_EVERY
+    world.step = LOOK_EVERY - 1
+    assert policy.decide(world.look(quiet=True)) is decision
+    world.step = LOOK_EVERY
+    again = policy.decide(world.look(quiet=True))
+    assert again.quiet_until == 2 * LOOK_EVERY
 
 
 @given(
