@@ -83,7 +83,9 @@ def read_whole(path: str | PathLike[str], error_class: type[SortedfError]) -> by
     except TooLargeFileError as error:
         raise error_class(f"{path} cannot be read: {error}.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise error_class(f"{path}: broken or truncated gzip: {error}.") from None
+        raise error_class(
+            f"{path} cannot be read: broken or truncated gzip: {error}."
+        ) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise error_class(f"{path} cannot be read: {reason}.") from None
