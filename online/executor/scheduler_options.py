@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from online import policy
 from online.named import check_options
 from online.predictors import make_predictor
+from sortedf.shown import shown_repr
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class SchedulerOptions:
         check_options("scheduler class", "sortedf", cls, mine)
         step_time = rest.pop("step_time", {})
         if not isinstance(step_time, dict):
-            raise ValueError(f"step_time = {step_time!r} but must be an object.")
+            raise ValueError(
+                f"step_time = {shown_repr(step_time)} but must be an object."
+            )
         check_options("scheduler class", "step_time", StepTime, step_time)
         return cls(step_time=StepTime(**step_time), policy_options=rest, **mine)
 
@@ -86,7 +89,7 @@ class SchedulerOptions:
         options = self.predictor
         options = {"name": options} if isinstance(options, str) else dict(options)
         if "name" not in options:
-            raise ValueError(f"predictor = {options} but must have a name.")
+            raise ValueError(f"predictor = {shown_repr(options)} but must have a name.")
         if options["name"] == "history":
             options.setdefault("longest", longest)
         return make_predictor(options.pop("name"), **options)
@@ -111,10 +114,12 @@ def scheduler_options(vllm_config: Any) -> dict[str, Any]:
         text = os.environ.get(VARIABLE, "{}")
         try:
             options = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"{VARIABLE} = {text!r} is no JSON object: {error}."
+                f"{VARIABLE} = {shown_repr(text)} is no JSON object: {error}."
             ) from None
     if not isinstance(options, dict):
-        raise ValueError(f"the scheduler's options must be an object, not {options!r}.")
+        raise ValueError(
+            f"the scheduler's options must be an object, not {shown_repr(options)}."
+        )
     return dict(options)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from online import step_kernels as k
 from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
+from online.executor.vllm_errors import settings_refused, start_failed
 from online.executor.vllm_version import require_vllm
 from sortedf.errors import OversizeError, SortedfError
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -211,7 +212,6 @@ def start_engine(
         os.environ.setdefault(name, value)
     vllm = require_vllm()
     from vllm.engine.arg_utils import EngineArgs
-    from vllm.v1.engine.llm_engine import LLMEngine
 
     scheduler: Any = None
     if ours:
@@ -238,10 +238,18 @@ def start_engine(
         scheduler_cls=scheduler,
     )
     if settings.model is not None:
-        args = EngineArgs(model=settings.model, **own)
-        return LLMEngine.from_engine_args(args), vllm
+        return _started(EngineArgs, {"model": settings.model, **own}), vllm
     # The folder is not needed after the engine has started.
     with TemporaryDirectory(prefix="sortedf-tiny-llama-") as folder:
         model = write_tiny_model(Path(folder), settings.max_model_len)
-        args = EngineArgs(model=str(model), **own, **TINY)
-        return LLMEngine.from_engine_args(args), vllm
+        return _started(EngineArgs, {"model": str(model), **own, **TINY}), vllm
+
+
+def _started(kind: Any, settings: dict[str, Any]) -> Any:
+    """Start an engine with these arguments."""
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    with settings_refused():
+        config = kind(**settings).create_engine_config()
+    with start_failed():
+        return LLMEngine.from_vllm_config(config)

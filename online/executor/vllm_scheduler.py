@@ -34,6 +34,7 @@ from online.executor.prefix_cache import chain_of, forest_of
 from online.executor.preload import preload
 from online.executor.running import Running
 from online.executor.scheduler_options import SchedulerOptions, scheduler_options
+from online.executor.vllm_version import refuse_missing_names
 from online.requests import UNKNOWN, RequestTable
 from online.rules import StepRules
 from online.state import NOTHING, Decision, State
@@ -177,6 +178,7 @@ class _WithPolicy:
     waiting: Any  # an OfferedQueue; vLLM's own class declares another type
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        refuse_missing_names()
         super().__init__(*args, **kwargs)
         own: Any = self
         self.waiting = OfferedQueue()

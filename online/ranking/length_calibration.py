@@ -20,6 +20,9 @@ QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 LEAST_PER_BIN, MOST_BINS = 5, 20
 
+MOST_LOG = 50.0
+"""No logarithm of a length is as large."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthCalibration:
@@ -36,6 +39,17 @@ class LengthCalibration:
 
     score: Floats
     log_length: Floats
+
+    def __post_init__(self) -> None:
+        score, log_length = self.score, self.log_length
+        fits = score.ndim == 1 and len(score) > 0
+        if not fits or log_length.shape != (len(QUANTILES), len(score)):
+            raise ValueError("scores and lengths are not of one shape")
+        if not (np.isfinite(score).all() and (np.abs(log_length) < MOST_LOG).all()):
+            raise ValueError("a score or a length is out of range")
+        falls = np.diff(score), np.diff(log_length, axis=0), np.diff(log_length)
+        if any((steps < 0).any() for steps in falls):
+            raise ValueError("a score or a length falls")
 
     def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
         """Quantile of the answer length for each score, at least 1 token.
@@ -66,7 +80,10 @@ class LengthCalibration:
                 f"calibration has the quantiles {content['quantiles']} but must have "
                 f"{list(QUANTILES)}."
             )
-        return cls(np.array(content["score"]), np.array(content["log_length"]))
+        return cls(
+            np.array(content["score"], dtype=np.float64),
+            np.array(content["log_length"], dtype=np.float64),
+        )
 
 
 def calibrate(scores: ArrayLike, lengths: ArrayLike) -> LengthCalibration:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from online.executor.batch.answer_lines import Answer
 from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_file import CHAT, BatchRequest
+from online.executor.vllm_errors import settings_refused, start_failed
 from online.executor.vllm_version import require_vllm
 from online.rules import StepRules
 
@@ -49,10 +50,6 @@ _sent: ContextVar[set[str] | None] = ContextVar("sent", default=None)
 _own_id: ContextVar[str] = ContextVar("own_id", default="")
 
 
-class EngineStartError(RuntimeError):
-    """The engine did not start."""
-
-
 @asynccontextmanager
 async def serve(
     settings: EngineSettings, scheduler: Mapping[str, Any]
@@ -79,10 +76,8 @@ async def serve(
 
     args, config = configure(settings, scheduler)
     stats = _counting_logger()
-    try:
+    with start_failed():
         engine = AsyncLLM.from_vllm_config(config, stat_loggers=[stats])
-    except Exception as error:
-        raise EngineStartError(f"the engine did not start: {_reason(error)}") from error
     try:
         serving = VllmServing(engine, config, stats.counts)
         await serving.start(args)
@@ -100,14 +95,10 @@ def configure(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
     start_method = os.environ.get(START_METHOD)  # the CPU build overwrites it
 
     def make() -> Any:
-        try:
+        with settings_refused():
             return AsyncEngineArgs.from_cli_args(args).create_engine_config(
                 usage_context=UsageContext.OPENAI_BATCH_RUNNER
             )
-        except Exception as error:
-            raise ValueError(
-                f"vLLM refuses the model or the settings: {_reason(error)}"
-            ) from error
 
     config = make()
     if settings.kv_budget is not None:
@@ -347,11 +338,3 @@ def rules_of(config: Any) -> StepRules:
         reserve_prompt=scheduler.scheduler_reserve_full_isl,
         watermark=scheduler.watermark,
     )
-
-
-def _reason(error: Exception) -> str:
-    """Return the message of an error, for pydantic errors without their decoration."""
-    errors = getattr(error, "errors", None)
-    if callable(errors):
-        return "; ".join(str(one["msg"]) for one in errors())
-    return str(error) or type(error).__name__

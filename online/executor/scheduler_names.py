@@ -1,0 +1,108 @@
+"""What the scheduler class uses of vLLM's, which declares none of it public.
+
+Looked for before an engine starts, so that another version of vLLM is refused in one
+line and not by an `AttributeError` among the requests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+SCHEDULER = "vllm.v1.core.sched.scheduler.Scheduler"
+
+METHODS = {
+    "schedule": (),
+    "update_from_output": (),
+    "add_request": (),
+    "shutdown": (),
+    "get_num_unfinished_requests": (),
+    "_preempt_request": ("drop_stale_output",),
+    "_free_request": (),
+    "_handle_blocked_waiting_request": (),
+    "_request_blocks_can_be_freed": (),
+}
+"""Methods of the scheduler, each with the parameters by name that it is called with."""
+
+ATTRIBUTES = (
+    "block_size",
+    "cache_config",
+    "connector",
+    "kv_cache_config",
+    "kv_cache_manager",
+    "kv_holding_waiting",
+    "max_model_len",
+    "max_num_active_reqs",
+    "max_num_running_reqs",
+    "max_num_scheduled_tokens",
+    "num_spec_tokens",
+    "pause_state",
+    "policy",
+    "requests",
+    "requires_kv_delivery",
+    "running",
+    "scheduler_config",
+    "scheduler_reserve_full_isl",
+    "vllm_config",
+    "waiting",
+)
+"""Attributes of a scheduler, which its class has or its `__init__` sets."""
+
+OTHERS = (
+    "vllm.v1.core.sched.async_scheduler.AsyncScheduler",
+    "vllm.v1.core.sched.interface.PauseState.UNPAUSED",
+    "vllm.v1.core.sched.request_queue.RequestQueue",
+    "vllm.v1.core.sched.request_queue.SchedulingPolicy.PRIORITY",
+    "vllm.v1.core.block_pool.BlockPool.get_num_free_blocks",
+    "vllm.v1.request.RequestStatus.RUNNING",
+    "vllm.v1.request.RequestStatus.FINISHED_STOPPED",
+    "vllm.v1.request.RequestStatus.FINISHED_LENGTH_CAPPED",
+    "vllm.v1.request.RequestStatus.WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR",
+    "vllm.v1.request.RequestStatus.WAITING_FOR_REMOTE_KVS",
+    "vllm.v1.request.RequestStatus.WAITING_FOR_STREAMING_REQ",
+)
+
+
+def missing_names() -> list[str]:
+    """List what this version of vLLM does not have of what is used."""
+    scheduler = _found(SCHEDULER)
+    if scheduler is None:
+        return [SCHEDULER]
+    missing = [f"Scheduler.{name}" for name in ATTRIBUTES if not _has(scheduler, name)]
+    for name, parameters in METHODS.items():
+        method = getattr(scheduler, name, None)
+        if method is None:
+            missing.append(f"Scheduler.{name}")
+            continue
+        known = inspect.signature(method).parameters
+        missing += [
+            f"Scheduler.{name}({parameter})"
+            for parameter in parameters
+            if parameter not in known
+        ]
+    return missing + [name for name in OTHERS if _found(name) is None]
+
+
+def _found(name: str) -> Any:
+    """Find what has this dotted name; None if there is no such thing."""
+    parts = name.split(".")
+    split = next(i for i, part in enumerate(parts) if part[:1].isupper())
+    try:
+        found: Any = importlib.import_module(".".join(parts[:split]))
+        for part in parts[split:]:
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def _has(scheduler: Any, name: str) -> bool:
+    """Whether objects of this class have an attribute, without making one."""
+    if hasattr(scheduler, name):
+        return True
+    return any(
+        name in kind.__init__.__code__.co_names
+        for kind in scheduler.__mro__
+        if inspect.isfunction(kind.__dict__.get("__init__"))
+    )

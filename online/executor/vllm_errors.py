@@ -1,0 +1,47 @@
+"""What vLLM raises when it is started, in a line that a user can read."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sortedf.errors import SortedfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class EngineStartError(SortedfError, RuntimeError):
+    """The engine did not start."""
+
+
+class EngineSettingsError(SortedfError, ValueError):
+    """vLLM refuses the model or the settings."""
+
+
+@contextmanager
+def settings_refused() -> Iterator[None]:
+    """Turn whatever vLLM raises about settings into one line."""
+    try:
+        yield
+    except Exception as error:
+        raise EngineSettingsError(
+            f"vLLM refuses the model or the settings: {reason(error)}"
+        ) from error
+
+
+@contextmanager
+def start_failed() -> Iterator[None]:
+    """Turn whatever vLLM raises while an engine starts into one line."""
+    try:
+        yield
+    except Exception as error:
+        raise EngineStartError(f"the engine did not start: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """Say what went wrong, without pydantic's ornaments."""
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        return "; ".join(str(one["msg"]) for one in errors())
+    return str(error) or type(error).__name__
