@@ -16,17 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.improve.annealing_kernels import anneal_window
 from sortedf.improve.beam import most_running
-from sortedf.improve.kernels import (
-    DECODE,
-    RANDOM_MODULUS,
-    Guide,
-    Line,
-    anneal_window,
-    copy_row,
-    list_starts,
-    place_next,
-)
+from sortedf.improve.guide_kernels import DECODE, Guide
+from sortedf.improve.list_kernels import Line, copy_row, list_starts, place_next
+from sortedf.improve.random_kernels import RANDOM_MODULUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

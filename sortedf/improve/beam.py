@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.improve.kernels import (
-    ANSWERS,
-    DUE,
-    FAR,
-    PREFILL,
-    RANDOM_MODULUS,
-    BeamRows,
-    Guide,
-    Scratch,
-    expand_rows,
-)
+from sortedf.improve.beam_kernels import BeamRows, Scratch, expand_rows
+from sortedf.improve.guide_kernels import DUE, FAR, PREFILL, Guide
+from sortedf.improve.price_kernels import ANSWERS
+from sortedf.improve.random_kernels import RANDOM_MODULUS
 from sortedf.improve.trail import Trail
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.fluid_prices import fluid_prices
-from sortedf.improve.kernels import DUE, FAR, Guide, find_due
+from sortedf.improve.guide_kernels import DUE, FAR, Guide, find_due
 from sortedf.volume import volume
 
 if TYPE_CHECKING:

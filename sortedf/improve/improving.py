@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sortedf.improve.kernels import Guide
+    from sortedf.improve.guide_kernels import Guide
     from sortedf.instance import Instance
 
     Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from sortedf import EngineModel, Instance, Schedule, check, place, solve
 from sortedf.improve import Objective, improve, trail
 from sortedf.improve.beam import Beam, children_of
 from sortedf.improve.guide import make_guide
-from sortedf.improve.kernels import (
+from sortedf.improve.guide_kernels import (
     ARRIVAL,
     DEADLINE,
     DECODE,
@@ -21,11 +21,9 @@ from sortedf.improve.kernels import (
     PREFILL,
     WEIGHT,
     Guide,
-    _insert,
-    _measure_room,
-    _wait,
     request_cost,
 )
+from sortedf.improve.running_kernels import insert_running, measure_room, wait_of
 from sortedf.stop import NoImprovement, Rounds, TargetGap, TimeLimit
 from tests import naive
 from tests.strategies import engines, instances
@@ -140,8 +138,8 @@ def test_a_request_fits_if_the_twin_says_so(instance, data):
         keep = [k for k in range(count) if end[k] > t]
         end[: len(keep)], used[: len(keep)] = end[keep], used[keep]
         count = len(keep)
-        _measure_room(guide.budget, end, used, count, room)
-        wait = _wait(
+        measure_room(guide.budget, end, used, count, room)
+        wait = wait_of(
             guide.request, guide.budget, guide.block, i, t, end, used, count, room
         )
         uncapped = by_rank.replace(engine=EngineModel(guide.block))
@@ -151,7 +149,7 @@ def test_a_request_fits_if_the_twin_says_so(instance, data):
             assert (wait == 0) == fits
         if wait == 0:
             s, o = int(by_rank.prefill[i]), int(by_rank.decode[i])
-            _insert(guide.block, s, o, t, end, used, count)
+            insert_running(guide.block, s, o, t, end, used, count)
             count += 1
             start[i] = t
 

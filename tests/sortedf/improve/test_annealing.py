@@ -12,23 +12,12 @@ from hypothesis import strategies as st
 from sortedf import Instance, Schedule, check, generate, place
 from sortedf.improve import Objective, improve
 from sortedf.improve.annealing import _clear, _line, anneal
+from sortedf.improve.annealing_kernels import BLINK, _move, _recreate, anneal_window
 from sortedf.improve.beam import most_running
 from sortedf.improve.guide import make_guide
-from sortedf.improve.kernels import (
-    ARRIVAL,
-    BLINK,
-    DEADLINE,
-    DECODE,
-    RANDOM_MODULUS,
-    WEIGHT,
-    Guide,
-    _move,
-    _next_random,
-    _recreate,
-    anneal_window,
-    list_starts,
-    place_next,
-)
+from sortedf.improve.guide_kernels import ARRIVAL, DEADLINE, DECODE, WEIGHT, Guide
+from sortedf.improve.list_kernels import list_starts, place_next
+from sortedf.improve.random_kernels import RANDOM_MODULUS, next_random
 from sortedf.stop import Rounds, TimeLimit
 from tests import naive
 from tests.strategies import engines, instances
@@ -149,7 +138,7 @@ def naive_filled(guide: Guide, n: int, low: int, state: int) -> tuple[list[int],
     while left:
         tried = []
         for i in left:
-            state = _next_random(state)
+            state = next_random(state)
             if state >= BLINK * RANDOM_MODULUS:
                 tried.append((last_start(guide, [*filled, i]), i))
         chosen = min(tried)[1] if tried else left[0]
