@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
     Ints = NDArray[np.int64]
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def alone_s(
-    prefill: Ints, decode: Ints, rules: StepRules, step_time: StepTime
+    prefill: Ints, decode: Ints, rules: EngineModel, step_time: StepTime
 ) -> Floats:
     """Seconds from start to last token of each request, alone in the engine.
 
@@ -27,7 +27,7 @@ def alone_s(
     Parameters
     ----------
     prefill, decode : int64 arrays, shape (n,)
-    rules : StepRules
+    rules : EngineModel
     step_time : StepTime
 
     Returns

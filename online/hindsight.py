@@ -33,7 +33,6 @@ from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.instance import Instance
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.run_log import RunLog
     from sortedf.step_time import StepTime
 
@@ -55,14 +54,14 @@ class HindsightBound:
 
 
 def hindsight_bound(
-    log: RunLog, rules: StepRules, step_time: StepTime, method: str = "fluid"
+    log: RunLog, rules: EngineModel, step_time: StepTime, method: str = "fluid"
 ) -> HindsightBound:
     """Bound the total latency of a run from below.
 
     Parameters
     ----------
     log : RunLog
-    rules : StepRules
+    rules : EngineModel
     step_time : StepTime
     method : str
         A name in `sortedf.BOUNDS`, "auto", or "none". If answers were interrupted,
@@ -84,7 +83,7 @@ def hindsight_bound(
 
 
 def _bound_in_seconds(
-    log: RunLog, rules: StepRules, step_time: StepTime
+    log: RunLog, rules: EngineModel, step_time: StepTime
 ) -> tuple[float, str]:
     done = log.completed
     lengths = log.prefill[done], log.decode[done]
@@ -94,7 +93,7 @@ def _bound_in_seconds(
 
 
 def _bound_of_equal_steps(
-    log: RunLog, rules: StepRules, step_time: StepTime, method: str
+    log: RunLog, rules: EngineModel, step_time: StepTime, method: str
 ) -> tuple[float, str]:
     if len(log.pauses):
         method = "fluid"
@@ -107,7 +106,7 @@ def _bound_of_equal_steps(
 
 
 def _bound_in_steps(
-    log: RunLog, arrival: np.ndarray, rules: StepRules, method: str
+    log: RunLog, arrival: np.ndarray, rules: EngineModel, method: str
 ) -> tuple[float, str]:
     done = log.completed
     prefill, decode, arrival = log.prefill[done], log.decode[done], arrival[done]
@@ -120,9 +119,8 @@ def _bound_in_steps(
     instance = Instance(
         prefill[some],
         decode[some],
-        rules.kv_budget,
-        arrival[some],
-        EngineModel(block_size=rules.block_size),
+        arrival=arrival[some],
+        engine=EngineModel(rules.kv_budget, rules.block_size),
     )
     found = bound(instance, method)
     # A request whose first token was left out may start a step after its arrival.

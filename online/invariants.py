@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.run_log import RunLog
+    from sortedf.engine_model import EngineModel
 
 
 class BrokenRunError(RuntimeError):
     """A log contradicts itself or the engine's rules: a defect of this package."""
 
 
-def check_log(log: RunLog, rules: StepRules) -> None:
+def check_log(log: RunLog, rules: EngineModel) -> None:
     """Raise BrokenRunError if a run violates an invariant.
 
     Each request completes or is refused, time increases, the caps of a step are
@@ -46,7 +46,7 @@ def _check_requests(log: RunLog) -> None:
     _demand(late.all(), "no request starts before it arrives")
 
 
-def _check_steps(log: RunLog, rules: StepRules) -> None:
+def _check_steps(log: RunLog, rules: EngineModel) -> None:
     steps = log.steps
     _demand((steps.end_s > steps.begin_s).all(), "each step takes time")
     forward = steps.begin_s[1:] >= steps.end_s[:-1]
@@ -68,7 +68,7 @@ def _check_steps(log: RunLog, rules: StepRules) -> None:
         _demand((steps.kv_tokens <= held).all(), "KV tokens fit the blocks in use")
 
 
-def _check_tokens(log: RunLog, rules: StepRules) -> None:
+def _check_tokens(log: RunLog, rules: EngineModel) -> None:
     done = log.completed
     made, wanted = int(log.steps.made_tokens.sum()), int(log.decode[done].sum())
     if rules.eviction == "recompute":

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
     from sortedf.traces.trace import Trace
 
 
-def busy_s(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
+def busy_s(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
     """Least time `W` in seconds for which a trace keeps an engine busy."""
     s, o = trace.prefill.astype(np.float64), trace.decode.astype(np.float64)
     kv = float((s * o + o * (o - 1) / 2 + rules.extra_slots * o).sum())
@@ -47,7 +47,7 @@ def busy_s(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
 
 
 def rate_of_load(
-    load: float, trace: Trace, rules: StepRules, step_time: StepTime
+    load: float, trace: Trace, rules: EngineModel, step_time: StepTime
 ) -> float:
     """Return the requests per second at which a trace has the given load."""
     if not 0 < load < np.inf:
@@ -55,7 +55,7 @@ def rate_of_load(
     return load * trace.num_requests / busy_s(trace, rules, step_time)
 
 
-def offered_load(trace: Trace, rules: StepRules, step_time: StepTime) -> float:
+def offered_load(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
     """Load of a trace with its own arrivals; infinite for a backlog."""
     last = float(trace.arrival_s.max())
     return busy_s(trace, rules, step_time) / last if last else np.inf

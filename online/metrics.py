@@ -27,8 +27,8 @@ from online.hindsight import hindsight_bound
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
     from online.run_log import RunLog
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
     Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ def tbt(log: RunLog) -> Distribution:
     )
 
 
-def slowdown(log: RunLog, rules: StepRules, step_time: StepTime) -> Floats:
+def slowdown(log: RunLog, rules: EngineModel, step_time: StepTime) -> Floats:
     """TTLT divided by the latency alone, of each completed request; at least 1."""
     done = log.completed
     return np.asarray(
@@ -167,14 +167,14 @@ class Metrics:
 
 
 def measure(
-    log: RunLog, rules: StepRules, step_time: StepTime, *, bound: str = "none"
+    log: RunLog, rules: EngineModel, step_time: StepTime, *, bound: str = "none"
 ) -> Metrics:
     """Compute the metrics of a run.
 
     Parameters
     ----------
     log : RunLog
-    rules : StepRules
+    rules : EngineModel
         The engine's rules, for the latency alone and the bound.
     step_time : StepTime
         Step time of the run's clock.
@@ -225,7 +225,7 @@ def measure(
     )
 
 
-def _mean_kv_use(log: RunLog, rules: StepRules) -> float:
+def _mean_kv_use(log: RunLog, rules: EngineModel) -> float:
     steps = log.steps
     duration = steps.end_s - steps.begin_s
     span = steps.end_s[-1] - steps.begin_s[0]

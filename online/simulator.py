@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from online.predictors import Predictor
     from online.prompt_chains import PromptChains
-    from online.rules import StepRules
     from online.run_log import RunLog
     from online.state import Policy
     from online.step_engine import StepRecord
+    from sortedf.engine_model import EngineModel
     from sortedf.traces.trace import Trace
 
 MAX_STEPS = 2**50
@@ -36,7 +36,7 @@ MAX_STEPS = 2**50
 def simulate(
     requests: Trace | Instance,
     policy: str | Policy,
-    rules: StepRules,
+    rules: EngineModel,
     *,
     step_time: StepTime = UNIT_STEPS,
     predicted: ArrayLike | None = None,
@@ -60,7 +60,7 @@ def simulate(
         of a step.
     policy : str or Policy
         A name in `online.policy.POLICIES`, or a new policy object.
-    rules : StepRules
+    rules : EngineModel
         The engine's rules. The budget and caps of an instance are ignored.
     step_time : StepTime
         Seconds per step; the papers' unit steps if left out.
@@ -100,9 +100,9 @@ def simulate(
 
     Examples
     --------
-    >>> from online.rules import StepRules
+    >>> from sortedf.engine_model import EngineModel
     >>> from sortedf.traces import Trace
-    >>> log = simulate(Trace([5, 6, 1], [3, 2, 1]), "svf", StepRules(kv_budget=10))
+    >>> log = simulate(Trace([5, 6, 1], [3, 2, 1]), "svf", EngineModel.vllm(10))
     >>> log.completion_s.tolist()
     [5.0, 2.0, 1.0]
     """
@@ -128,7 +128,7 @@ def simulate(
 
 def _table(
     requests: Trace | Instance,
-    rules: StepRules,
+    rules: EngineModel,
     step_time: StepTime,
     predicted: ArrayLike | None,
     score: ArrayLike | None,
@@ -152,7 +152,9 @@ def _table(
     return table
 
 
-def _refuse_oversize(requests: Trace | Instance, rules: StepRules, drop: bool) -> None:
+def _refuse_oversize(
+    requests: Trace | Instance, rules: EngineModel, drop: bool
+) -> None:
     pairs = zip(requests.prefill.tolist(), requests.decode.tolist(), strict=True)
     reasons = {
         i: reason

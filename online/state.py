@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from online.prefix_forest import PrefixForest
     from online.requests import RequestView
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
 
@@ -39,7 +39,7 @@ class State(NamedTuple):
     quiet : bool
         Whether since the last decision the only events were that each running request
         made one token in each step.
-    rules : StepRules
+    rules : EngineModel
     step_time : StepTime
         Step-time model.
     ended : sequence of int
@@ -63,7 +63,7 @@ class State(NamedTuple):
     joined: Sequence[int]
     left: Sequence[int]
     quiet: bool
-    rules: StepRules
+    rules: EngineModel
     step_time: StepTime
     who_waits: Collection[int]
     ended: Sequence[int] = ()

@@ -10,6 +10,7 @@ import numpy as np
 from online import step_kernels as k
 from online.prefix_cache import PrefixCache
 from online.prompt_chains import PromptChains
+from online.rules import rules_array
 from online.state import NOTHING, State
 from sortedf.errors import OversizeError
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
     from online.predictors import Predictor
     from online.requests import RequestTable
-    from online.rules import StepRules
     from online.state import Decision, Policy
+    from sortedf.engine_model import EngineModel
 
     Ints = NDArray[np.int64]
 
@@ -82,7 +83,7 @@ class Engine(Protocol):
     """What a driver needs of an engine, simulated or real."""
 
     table: RequestTable
-    rules: StepRules
+    rules: EngineModel
 
     def add(self, i: int) -> None:
         """Let request `i` of the table wait; OversizeError if it can never run."""
@@ -109,7 +110,7 @@ class StepEngine:
     ----------
     table : RequestTable
         The requests, known ones and those to come.
-    rules : StepRules
+    rules : EngineModel
     policy : Policy
     step_time : StepTime
         For policies that count service in seconds.
@@ -126,7 +127,7 @@ class StepEngine:
     def __init__(
         self,
         table: RequestTable,
-        rules: StepRules,
+        rules: EngineModel,
         policy: Policy,
         step_time: StepTime = UNIT_STEPS,
         *,
@@ -141,7 +142,7 @@ class StepEngine:
         self.predictor = predictor
         self.always_ask = always_ask
         self.num_steps = 0
-        self._rules = rules.as_array()
+        self._rules = rules_array(rules)
         self._waiting: dict[int, None] = {}
         self._joined: list[int] = []
         self._left: list[int] = []
@@ -206,6 +207,9 @@ class StepEngine:
         scheduled, finished, preempted, resumed, after = self._buffers
         offered = np.array(decision.start, dtype=np.int64)
         before = int(self._out[k.RUNNING])
+        # A limit on long prompts is for the others' sake: there must be some.
+        others = self.num_unfinished > 1
+        self._rules[k.THRESHOLD] = self.rules.long_prefill_token_threshold * others
         cache = self._cache
         before_start = [] if cache is None else cache.before_start(decision.start)
         k.step_once(
@@ -361,7 +365,7 @@ class StepEngine:
 
 
 def _cache_of(
-    table: RequestTable, rules: StepRules, chains: PromptChains | None
+    table: RequestTable, rules: EngineModel, chains: PromptChains | None
 ) -> PrefixCache:
     """Return an empty cache for the requests of a table."""
     n = table.num_ids

@@ -23,7 +23,7 @@ PREEMPTIONS, RECOMPUTED, LAST_TOKEN, CACHED, NUM_FIELDS = 6, 7, 8, 9, 10
 BLOCK_SIZE, MAX_SEQS, MAX_TOKENS_STEP, CHUNKED, RESERVE, WATERMARK, EXTRA, RESTART = (
     0, 1, 2, 3, 4, 5, 6, 7,
 )  # fmt: skip
-NUM_RULES = 8
+THRESHOLD, NUM_RULES = 8, 9
 
 # Entries of the array of results.
 RUNNING, FREE, STARTED, FINISHED, PREEMPTED, RESUMED = 0, 1, 2, 3, 4, 5
@@ -79,6 +79,15 @@ def no_pool() -> BlockPool:
 @kernel
 def _blocks(tokens: int, size: int) -> int:
     return -(-tokens // size)
+
+
+@kernel
+def _at_most(tokens: int, threshold: int) -> int:
+    """Tokens of one request in a step: no more than the threshold, where there is one.
+
+    0 is none, and the caller sets it to 0 in steps with a single request.
+    """
+    return min(tokens, threshold) if threshold > 0 else tokens
 
 
 @kernel
@@ -227,9 +236,8 @@ def _schedule_running(
     k = 0
     while k < out[RUNNING] and budget > 0:
         i = running[k]
-        new = min(
-            table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i], budget
-        )
+        left = table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i]
+        new = min(_at_most(left, rules[THRESHOLD]), budget)
         slots = table[COMPUTED, i] + new + rules[EXTRA]
         need = _blocks(slots, rules[BLOCK_SIZE]) - table[BLOCKS, i]
         while need > out[FREE]:
@@ -275,9 +283,10 @@ def _admit(
             found = num_cached(pool, i, (tokens - 1) // size)
             shared = found - _num_free_among(pool, i, found)
         done = found * size
-        if tokens - done > budget and not rules[CHUNKED]:
+        new = _at_most(tokens - done, rules[THRESHOLD])
+        if new > budget and not rules[CHUNKED]:
             break
-        new = min(tokens - done, budget)
+        new = min(new, budget)
         mark = rules[WATERMARK] if out[RUNNING] > 0 else 0
         holds = _blocks(done + new + rules[EXTRA], size)
         if rules[RESERVE] and _blocks(tokens, size) - shared + mark > out[FREE]:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
     from online.run_log import RunLog
     from online.score_file import Scores
+    from sortedf.engine_model import EngineModel
     from sortedf.traces.trace import Trace
 
 
@@ -37,7 +37,7 @@ class Setting:
     ----------
     trace : Trace
         Lengths, and recorded arrivals if they are replayed.
-    rules : StepRules
+    rules : EngineModel
     step_time : StepTime
     arrivals : Named
         A kind of `online.arrivals.ARRIVALS`.
@@ -55,7 +55,7 @@ class Setting:
     """
 
     trace: Trace
-    rules: StepRules
+    rules: EngineModel
     step_time: StepTime = UNIT_STEPS
     arrivals: Named = field(default_factory=lambda: Named("poisson"))
     noise: Named | None = None

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.rules import StepRules
 from online.simulator import simulate
 from proofs_checks import tiny
 from sortedf import Instance
@@ -36,7 +35,7 @@ SHRINK = (1, 2, 4, 8)
 
 def run(instance: Instance, predicted: list[int]) -> RunLog:
     """Run Sorted-F with estimates, groups exact, in the papers' model."""
-    rules = StepRules.of_model(instance.kv_budget, instance.engine)
+    rules = instance.engine
     return simulate(
         instance,
         "sorted-f-amin",

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from online.step_engine import StepRecord
@@ -41,7 +41,7 @@ def evictions(instance: Instance, policy: str, **options: float) -> Counter[int]
     def watch(record: StepRecord, end_s: float) -> None:
         seen.update(record.evicted)
 
-    rules = StepRules(instance.kv_budget)
+    rules = EngineModel.vllm(instance.kv_budget)
     simulate(instance, policy, rules, options=options, on_step=watch)
     return seen
 

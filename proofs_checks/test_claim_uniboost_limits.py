@@ -26,9 +26,9 @@ import numpy as np
 import pytest
 
 from online.policies.parts.boost import boost
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from online.run_log import RunLog
@@ -57,15 +57,15 @@ def test_a_small_gamma_orders_by_attained_work() -> None:
     assert order == sorted(order)
 
 
-def random_case(rng: np.random.Generator) -> tuple[Instance, StepRules]:
+def random_case(rng: np.random.Generator) -> tuple[Instance, EngineModel]:
     """Draw requests that arrive one after another, with little memory."""
     prefill, decode = rng.integers(1, 10, (2, 9))
     budget = int((prefill + decode).max() + rng.integers(0, 12))
     instance = Instance(prefill, decode, budget, rng.integers(0, 25, 9))
-    return instance, StepRules(budget)
+    return instance, EngineModel.vllm(budget)
 
 
-def run(case: tuple[Instance, StepRules], policy: str, **options: Any) -> RunLog:
+def run(case: tuple[Instance, EngineModel], policy: str, **options: Any) -> RunLog:
     """Simulate; the log is checked against the invariants of a run."""
     instance, rules = case
     return simulate(instance, policy, rules, options=options)

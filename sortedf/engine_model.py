@@ -1,41 +1,138 @@
-"""The engine's rules that a schedule has to keep, as parameters."""
+"""The engine as parameters, read by planner, checker, bounds, simulator and executor.
+
+The defaults are the papers' model: KV by the token, no caps, whole prompts, and room
+for a token in the step that makes it. `EngineModel.vllm` has the rules of vLLM's
+scheduler, and `sortedf.engine_presets` what vLLM sets by default.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from sortedf.arrays import MAX_TOKENS, checked_int
+
+Eviction = Literal["recompute", "restart"]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineModel:
-    """How the engine holds KV and how much it does in one step.
-
-    The defaults are the papers' model: KV by the token, no caps.
+    """How an engine holds KV and what it does in one step.
 
     Attributes
     ----------
+    kv_budget : int
+        `M`: KV that it can hold, in tokens; `floor(M / B)` blocks of it are used.
     block_size : int
         Tokens per KV block, `B`. A request that holds `k` tokens occupies
-        `ceil(k / B)` blocks, and the budget is `floor(M / B)` blocks.
+        `ceil(k / B)` blocks.
     max_num_seqs : int, optional
         Most requests that run in one step.
     max_batched_tokens : int, optional
-        Most tokens that one step processes: the whole prompt of each request that
-        starts in it and one token of each other running request. Prompts are not cut
-        into chunks here, so a prompt above this can never run.
+        Most tokens that one step processes: of prompts, and one token of each other
+        running request (vLLM's `max_num_batched_tokens`).
+    chunked_prefill : bool
+        Whether a prompt may be cut to what is left of a step's tokens. Without, a
+        prompt that does not fit waits for the next step, and one above
+        `max_batched_tokens` can never run.
+    long_prefill_token_threshold : int
+        Most tokens of one prompt in a step, unless its request is the only one; 0 for
+        no limit.
+    reserve_prompt : bool
+        Whether a request is admitted only when its whole prompt has room, and not just
+        the first chunk (vLLM's `scheduler_reserve_full_isl`).
+    watermark : float
+        Part of the blocks that admission leaves free while anything runs.
+    counts_new_token : bool
+        Whether the token made in a step needs its room in that step (the papers'
+        model) or only in the next one, in which it is computed (vLLM).
+    eviction : {"recompute", "restart"}
+        What an evicted request keeps: its tokens, whose KV is computed again, or
+        nothing.
+    prefix_caching : bool
+        Whether requests share the KV of what their prompts begin with.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, or several contradict each other as vLLM has
+        it.
     """
 
+    kv_budget: int
     block_size: int = 1
     max_num_seqs: int | None = None
     max_batched_tokens: int | None = None
+    chunked_prefill: bool = False
+    long_prefill_token_threshold: int = 0
+    reserve_prompt: bool = True
+    watermark: float = 0.0
+    counts_new_token: bool = True
+    eviction: Eviction = "restart"
+    prefix_caching: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("block_size", "max_num_seqs", "max_batched_tokens"):
-            value = getattr(self, name)
-            if value is not None or name == "block_size":
-                value = checked_int(name, value, minimum=1, maximum=MAX_TOKENS)
-                object.__setattr__(self, name, value)
+        for name in ("kv_budget", "block_size", "max_num_seqs", "max_batched_tokens"):
+            self._check_int(name, minimum=1)
+        self._check_int("long_prefill_token_threshold", minimum=0)
+        if not (math.isfinite(self.watermark) and 0 <= self.watermark < 1):
+            raise ValueError(
+                f"watermark = {self.watermark} but must be at least 0 and below 1."
+            )
+        if self.eviction not in ("recompute", "restart"):
+            raise ValueError(
+                f"eviction = {self.eviction!r} but must be 'recompute' or 'restart'."
+            )
+        # vLLM 0.32.0, config/scheduler.py:328
+        if self.max_num_seqs is not None and self.tokens_cap < self.max_num_seqs:
+            raise ValueError(
+                f"max_batched_tokens = {self.max_batched_tokens} but must be at least "
+                f"max_num_seqs = {self.max_num_seqs}."
+            )
+
+    def _check_int(self, name: str, *, minimum: int) -> None:
+        value = getattr(self, name)
+        if value is not None or name in ("kv_budget", "block_size"):
+            value = checked_int(name, value, minimum=minimum, maximum=MAX_TOKENS)
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        changed = [
+            f"{field.name}={value!r}"
+            for field in fields(self)
+            if field.name != "kv_budget"
+            and (value := getattr(self, field.name)) != field.default
+        ]
+        return f"EngineModel({', '.join([str(self.kv_budget), *changed])})"
+
+    @classmethod
+    def vllm(
+        cls,
+        kv_budget: int,
+        block_size: int = 1,
+        max_num_seqs: int | None = None,
+        max_batched_tokens: int | None = None,
+        **other: Any,
+    ) -> EngineModel:
+        """Return an engine with the rules of vLLM's scheduler, without its caps."""
+        rules: dict[str, Any] = {**VLLM_RULES, **other}
+        return cls(kv_budget, block_size, max_num_seqs, max_batched_tokens, **rules)
+
+    @property
+    def num_blocks(self) -> int:
+        """The budget in whole blocks."""
+        return self.kv_budget // self.block_size
+
+    @property
+    def usable_kv(self) -> int:
+        """The budget in whole blocks, in tokens."""
+        return self.num_blocks * self.block_size
+
+    @property
+    def extra_slots(self) -> int:
+        """Slots that a request needs beyond the tokens computed: 0 or 1."""
+        return int(self.counts_new_token)
 
     @property
     def seqs_cap(self) -> int:
@@ -47,10 +144,57 @@ class EngineModel:
         """`max_batched_tokens`, or a number that never binds."""
         return 2**62 if self.max_batched_tokens is None else self.max_batched_tokens
 
+    @property
+    def watermark_blocks(self) -> int:
+        """Blocks that admission leaves free while anything runs."""
+        # vLLM counts the null block, which it keeps back, when it takes its part.
+        return int(self.watermark * (self.num_blocks + 1))
+
+    def blocks(self, tokens: int) -> int:
+        """Blocks that `tokens` tokens of KV occupy."""
+        return -(-tokens // self.block_size)
+
     def round_up(self, tokens: int) -> int:
         """Tokens of KV that are occupied by `tokens` tokens: whole blocks."""
-        return -(-tokens // self.block_size) * self.block_size
+        return self.blocks(tokens) * self.block_size
 
-    def round_down(self, tokens: int) -> int:
-        """Tokens of KV that a budget of `tokens` is worth: whole blocks."""
-        return tokens // self.block_size * self.block_size
+    def refusal(self, prefill: int, decode: int) -> str | None:
+        """Why a request can never run, or None if it can."""
+        need = self.blocks(prefill + decode - 1 + self.extra_slots)
+        if need > self.num_blocks:
+            return (
+                f"needs {need} KV blocks of {self.block_size} (prompt {prefill}, "
+                f"answer {decode}) but the cache has {self.num_blocks}"
+            )
+        # A request preempted before its last token comes back with all the others.
+        again = decode - 1 if self.eviction == "recompute" else 0
+        longest = prefill + again
+        if not self.chunked_prefill and longest > self.tokens_cap:
+            return (
+                f"has up to {longest} tokens to prefill at once but a step processes "
+                f"{self.max_batched_tokens}"
+            )
+        return None
+
+    def not_planned(self) -> list[str]:
+        """Rules that plans, bounds and the checker cannot follow yet."""
+        found = []
+        if self.chunked_prefill and self.max_batched_tokens is not None:
+            found.append("prompts cut into chunks (chunked_prefill)")
+        if not self.counts_new_token:
+            found.append("room for a token only after it is made (counts_new_token)")
+        if self.long_prefill_token_threshold:
+            found.append("a limit on prompts (long_prefill_token_threshold)")
+        if self.watermark:
+            found.append("blocks kept free (watermark)")
+        if self.prefix_caching:
+            found.append("shared prompts (prefix_caching)")
+        return found
+
+
+VLLM_RULES = {
+    "chunked_prefill": True,
+    "counts_new_token": False,
+    "eviction": "recompute",
+}
+"""What vLLM's scheduler does otherwise than the papers' model."""

@@ -40,13 +40,14 @@ class Instance:
         Prompt lengths `s`, in tokens, at least 1.
     decode : array_like of int, shape (n,)
         Answer lengths `o`, in tokens, at least 1.
-    kv_budget : int
-        `M`: KV capacity of the engine, in tokens.
+    kv_budget : int, optional
+        `M`: KV capacity of the engine, in tokens; with nothing else of the engine
+        given, it is the papers'.
     arrival : array_like of int, shape (n,), optional
         First step after which a request may run, `a`; 0 for all (a backlog) if left
         out.
-    engine : EngineModel
-        Block size and caps of a step; the papers' model if left out.
+    engine : EngineModel, optional
+        The engine with its budget, where it is not the papers' model.
 
     Raises
     ------
@@ -54,7 +55,8 @@ class Instance:
         If a request can never run: `s + o` above the budget (in whole blocks), or `s`
         above the engine's `max_batched_tokens`.
     ValueError, TypeError
-        If an entry is out of range or no integer; the message names it.
+        If an entry is out of range or no integer, or the engine has rules that a
+        schedule of start steps cannot follow; the message names it.
 
     Examples
     --------
@@ -65,9 +67,9 @@ class Instance:
 
     prefill: NDArray[np.int64]
     decode: NDArray[np.int64]
-    kv_budget: int
+    kv_budget: int = field(default=None)  # type: ignore[assignment]
     arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
-    engine: EngineModel = field(default_factory=EngineModel)
+    engine: EngineModel = field(default=None)  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
 
@@ -75,17 +77,15 @@ class Instance:
             self,
             prefill: ArrayLike,
             decode: ArrayLike,
-            kv_budget: int,
+            kv_budget: int | None = None,
             arrival: ArrayLike | None = None,
-            engine: EngineModel = ...,
+            engine: EngineModel | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        budget = checked_int("kv_budget", self.kv_budget, minimum=1, maximum=MAX_TOKENS)
-        put(self, "kv_budget", budget)
-        if not isinstance(self.engine, EngineModel):
-            raise TypeError(f"engine must be an EngineModel but is {self.engine!r}.")
+        put(self, "engine", planned_engine(self.kv_budget, self.engine))
+        put(self, "kv_budget", self.engine.kv_budget)
         for name in ("prefill", "decode"):
             values = frozen_ints(
                 name, getattr(self, name), minimum=1, maximum=MAX_TOKENS
@@ -104,12 +104,13 @@ class Instance:
 
     def __reduce__(self) -> tuple[type[Instance], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
-        fields = (self.prefill, self.decode, self.kv_budget, self.arrival, self.engine)
+        fields = (self.prefill, self.decode, None, self.arrival, self.engine)
         return Instance, fields
 
     def __repr__(self) -> str:
         online = "" if self.is_backlog else f", last arrival {int(self.arrival.max())}"
-        engine = "" if self.engine == EngineModel() else f", {self.engine}"
+        papers = self.engine == EngineModel(self.kv_budget)
+        engine = "" if papers else f", {self.engine}"
         return (
             f"Instance({self.num_requests} requests, kv_budget={self.kv_budget}"
             f"{online}{engine})"
@@ -128,7 +129,7 @@ class Instance:
     @property
     def usable_kv(self) -> int:
         """The budget in whole blocks, in tokens."""
-        return self.engine.round_down(self.kv_budget)
+        return self.engine.usable_kv
 
     @property
     def peak(self) -> NDArray[np.int64]:
@@ -160,6 +161,10 @@ class Instance:
 
     def replace(self, **changes: Any) -> Instance:
         """Copy with some fields changed, checked again."""
+        if "engine" in changes:
+            changes.setdefault("kv_budget", None)
+        elif "kv_budget" in changes:
+            changes["engine"] = replace(self.engine, kv_budget=changes["kv_budget"])
         return replace(self, **changes)
 
     def _ids(self, ids: ArrayLike) -> NDArray[np.int64]:
@@ -175,14 +180,39 @@ class Instance:
         return np.flatnonzero(mask)
 
     def _refuse_oversize(self) -> None:
-        ids = oversize_ids(self.prefill, self.decode, self.kv_budget, self.engine)
+        ids = oversize_ids(self.prefill, self.decode, self.engine)
         if len(ids):
             s, o = self.prefill, self.decode
             rows = [(int(i), int(s[i]), int(o[i])) for i in ids[:5]]
-            message = oversize_message(
-                "request", rows, len(ids), len(s), self.kv_budget, self.engine
-            )
+            message = oversize_message("request", rows, len(ids), len(s), self.engine)
             raise OversizeError(message, tuple(ids.tolist()))
+
+
+def planned_engine(kv_budget: int | None, engine: EngineModel | None) -> EngineModel:
+    """Return the engine that is meant by a budget, an engine, or both.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they contradict each other, or schedules cannot follow the engine's rules.
+    """
+    if engine is None:
+        return EngineModel(
+            checked_int("kv_budget", kv_budget, minimum=1, maximum=MAX_TOKENS)
+        )
+    if not isinstance(engine, EngineModel):
+        raise TypeError(f"engine must be an EngineModel but is {engine!r}.")
+    if kv_budget not in (None, engine.kv_budget):
+        raise ValueError(
+            f"kv_budget = {kv_budget} but the engine has {engine.kv_budget}; give one "
+            "of them."
+        )
+    if rules := engine.not_planned():
+        raise ValueError(
+            f"schedules, bounds and the checker do not know yet: {'; '.join(rules)}. "
+            "Give an engine without, such as the preset 'papers', or simulate."
+        )
+    return engine
 
 
 def peak_kv_of(
@@ -195,12 +225,11 @@ def peak_kv_of(
 def oversize_ids(
     prefill: NDArray[np.int64],
     decode: NDArray[np.int64],
-    kv_budget: int,
     engine: EngineModel,
 ) -> NDArray[np.int64]:
     """Ids of the requests that can never run, ascending."""
     peak = peak_kv_of(prefill, decode, engine.block_size)
-    too_large = peak > engine.round_down(kv_budget)
+    too_large = peak > engine.usable_kv
     too_large |= prefill > engine.tokens_cap
     return np.flatnonzero(too_large)
 
@@ -210,20 +239,18 @@ def oversize_message(
     rows: Sequence[tuple[int, int, int]],
     count: int,
     total: int,
-    kv_budget: int,
     engine: EngineModel,
 ) -> str:
     """One-line message: how many requests can never run, the limits, the first ones.
 
     `rows` holds (number, s, o) of the first few; `unit` is what the number counts, such
-
     as "request" or "row".
     """
     named = "; ".join(
         f"{unit} {i} (s={s}, o={o}, needs {engine.round_up(s + o)})" for i, s, o in rows
     )
     more = ", ..." if count > len(rows) else ""
-    caps = f"kv_budget={kv_budget}"
+    caps = f"kv_budget={engine.kv_budget}"
     if engine.block_size > 1:
         caps += f" in blocks of {engine.block_size}"
     if engine.max_batched_tokens is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -67,3 +68,29 @@ def cli(capsys):
         return code, out, err
 
     return call
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Install a package with some modules and entry points; give what runs sortedf."""
+
+    def install(name, *, group="sortedf.commands", modules=(), **entry_points):
+        for module, text in dict(modules).items():
+            (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        (folder / "METADATA").write_text(head, encoding="utf-8")
+        lines = [f"{key} = {value}" for key, value in entry_points.items()]
+        text = "\n".join([f"[{group}]", *lines, ""])
+        (folder / "entry_points.txt").write_text(text, encoding="utf-8")
+
+    def sortedf(*arguments):
+        command = [sys.executable, "-m", "sortedf", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "120"}
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
+
+    sortedf.install = install
+    return sortedf

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance
 
-PAPER_MODEL = st.just(EngineModel())
+PAPER_MODEL = st.just(EngineModel(1))
+"""Its budget is drawn with the requests."""
 
 
 @st.composite
 def engines(draw: st.DrawFn) -> EngineModel:
     return EngineModel(
+        kv_budget=1,
         block_size=draw(st.sampled_from([1, 1, 2, 3, 4, 7])),
         max_num_seqs=draw(st.none() | st.integers(1, 6)),
         max_batched_tokens=draw(st.none() | st.integers(12, 40)),
@@ -46,4 +48,5 @@ def instances(
     peaks = [model.round_up(s + o) for s, o in zip(prefill, decode, strict=True)]
     smallest, largest = max(peaks), sum(peaks) + model.block_size
     budget = draw(st.integers(smallest, min(largest, 4 * smallest)))
-    return Instance(prefill, decode, budget, arrival, model)
+    model = replace(model, kv_budget=budget)
+    return Instance(prefill, decode, arrival=arrival, engine=model)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.common.data import CHAT, DOCUMENTS, trace
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import PRESETS
 from sortedf.traces import Trace
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 STEP_TIME = PRESETS["a100-llama-3-8b"]
 
 
-def vllm_rules(kv_budget: int) -> StepRules:
+def vllm_rules(kv_budget: int) -> EngineModel:
     """Rules of a vLLM server with its usual settings, with prefills in chunks."""
-    return StepRules(
+    return EngineModel.vllm(
         kv_budget, block_size=16, max_num_seqs=256, max_batched_tokens=2048
     )
 

@@ -26,6 +26,7 @@ from benchmarks.engine.scheduler_cost import (
 )
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.policy import make_policy
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from benchmarks.common.registry import Row, Settings
@@ -37,7 +38,10 @@ def measure(
     """Run the engine core beside a device, with ours and a policy, or plain (None)."""
     chosen = LOADS[load]
     engine = VllmSettings(
-        chosen.kv_budget, max_num_seqs=128, max_batched_tokens=8192, max_model_len=1024
+        EngineModel.vllm(
+            chosen.kv_budget, block_size=32, max_num_seqs=128, max_batched_tokens=8192
+        ),
+        max_model_len=1024,
     )
     choose(policy)
     llm, vllm = start_engine(engine, ours=policy is not None, run_async=run_async)

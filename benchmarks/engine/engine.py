@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.common.data import scaled_mix
 from benchmarks.common.registry import Spec, markdown_table
-from benchmarks.engine.parts.courses import STEPS, engine_settings, execute, rules_of
+from benchmarks.engine.parts.courses import STEPS, engine_settings, execute
 from online.executor.execution import plan_run
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(settings: Settings) -> list[Row]:
             for mode, method in COURSES[: settings.pick(len(COURSES), 2)]:
                 if mode == "plan" and kind == "small":
                     continue  # prompts of several steps cannot be planned
-                plan = plan_run(instance, rules_of(engine), method, mode=mode)
+                plan = plan_run(instance, engine.engine, method, mode=mode)
                 execution, _ = execute(plan, instance, engine)
                 rows.append(_row(execution, n, seed, kind, mode, method))
     return rows

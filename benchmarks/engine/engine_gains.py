@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.common.data import scaled_mix
 from benchmarks.common.registry import Spec, markdown_table
-from benchmarks.engine.parts.courses import engine_settings, execute, rules_of
+from benchmarks.engine.parts.courses import engine_settings, execute
 from online.executor.baseline import run_baseline
 from online.executor.execution import plan_run
 
@@ -51,7 +51,7 @@ def run(settings: Settings) -> list[Row]:
         )
         for mode, method in GAINS[: settings.pick(len(GAINS), 1)]:
             began = time.perf_counter()
-            plan = plan_run(instance, rules_of(engine), method, mode=mode)
+            plan = plan_run(instance, engine.engine, method, mode=mode)
             planning_s = time.perf_counter() - began
             execution, ran = execute(plan, instance, engine)
             log = execution.log

@@ -20,6 +20,7 @@ from online.executor.prompts import random_prompt
 from online.executor.vllm_engine import VllmEngine, VllmSettings
 from online.policy import make_policy
 from online.requests import RequestTable
+from sortedf.engine_model import EngineModel
 from sortedf.instance import Instance
 
 if TYPE_CHECKING:
@@ -117,10 +118,8 @@ def _settings(
     answers: list[int],
 ) -> VllmSettings:
     lengths = [len(p) + a for p, a in zip(prompts, answers, strict=True)]
-    return VllmSettings(
-        kv_budget, block_size=BLOCK_SIZE, max_num_seqs=seqs, max_batched_tokens=tokens,
-        max_model_len=max(lengths), prefix_caching=True,
-    )  # fmt: skip
+    engine = EngineModel.vllm(kv_budget, BLOCK_SIZE, seqs, tokens, prefix_caching=True)
+    return VllmSettings(engine, max_model_len=max(lengths))
 
 
 def run(settings: Settings) -> list[Row]:
@@ -143,9 +142,9 @@ def rows_of(case: Case, policies: tuple[str, ...]) -> list[Row]:
         "n": case.instance.num_requests,
         "share": round(case.share, 3),
         "tightness": round(case.tightness, 3),
-        "kv_budget": case.settings.kv_budget,
-        "max_batched_tokens": case.settings.max_batched_tokens,
-        "max_num_seqs": case.settings.max_num_seqs,
+        "kv_budget": case.settings.engine.kv_budget,
+        "max_batched_tokens": case.settings.engine.max_batched_tokens,
+        "max_num_seqs": case.settings.engine.max_num_seqs,
     }
     rows = [
         {

@@ -23,6 +23,7 @@ from online.executor.prompts import random_prompt
 from online.executor.scheduler_options import VARIABLE
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.policy import make_policy
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +133,10 @@ def measure(policy: str | None, waiting: int, load: str, steps: int) -> Row:
     """Run an engine with our scheduler and a policy, or plain (None)."""
     chosen = LOADS[load]
     engine = VllmSettings(
-        chosen.kv_budget, max_num_seqs=128, max_batched_tokens=8192, max_model_len=1024
+        EngineModel.vllm(
+            chosen.kv_budget, block_size=32, max_num_seqs=128, max_batched_tokens=8192
+        ),
+        max_model_len=1024,
     )
     choose(policy)
     llm, vllm = start_engine(engine, ours=policy is not None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -85,16 +86,18 @@ def random_instance(rng: np.random.Generator) -> Instance:
     prefill = rng.integers(1, longest + 1, n)
     decode = rng.integers(1, longest + 1, n)
     arrival = rng.integers(0, 5 * longest, n) if rng.random() < 0.5 else None
-    engine = EngineModel()
+    caps: dict[str, Any] = {}
     if rng.random() < 0.3:
-        engine = EngineModel(
-            block_size=int(rng.choice([1, 2, 4, 16])),
-            max_num_seqs=int(rng.integers(1, 10)),
-            max_batched_tokens=int(rng.integers(longest, 4 * longest)),
-        )
-    largest = engine.round_up(int((prefill + decode).max()))
-    budget = int(largest * rng.uniform(1, 6))
-    return Instance(prefill, decode, budget, arrival, engine)
+        caps = {
+            "block_size": int(rng.choice([1, 2, 4, 16])),
+            "max_num_seqs": int(rng.integers(1, 10)),
+            "max_batched_tokens": int(rng.integers(longest, 4 * longest)),
+        }
+        caps["max_num_seqs"] = min(caps["max_num_seqs"], caps["max_batched_tokens"])
+    block = caps.get("block_size", 1)
+    largest = -(-int((prefill + decode).max()) // block) * block
+    engine = EngineModel(int(largest * rng.uniform(1, 6)), **caps)
+    return Instance(prefill, decode, arrival=arrival, engine=engine)
 
 
 def page(rows: list[Row]) -> str:

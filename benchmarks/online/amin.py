@@ -16,8 +16,8 @@ from online.arrivals import arrive
 from online.load import rate_of_load
 from online.metrics import measure
 from online.prediction import length_classes
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from online.metrics import Metrics
-    from online.rules import Eviction
+    from sortedf.engine_model import Eviction
     from sortedf.traces import Trace
 
 WIDTHS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
@@ -52,7 +52,7 @@ def run(settings: Settings) -> list[Row]:
     for workload, make in WORKLOADS.items():
         for seed in SEEDS:
             trace = make(settings, n, seed)
-            rate = rate_of_load(LOAD, trace, StepRules(KV_BUDGET), UNIT_STEPS)
+            rate = rate_of_load(LOAD, trace, EngineModel.vllm(KV_BUDGET), UNIT_STEPS)
             arrived = arrive(trace, "poisson", rate=rate, seed=seed)
             for key, make_row in _cells(arrived, widths):
                 row = journal.row(f"{workload}, {key}, {seed}", make_row)
@@ -65,7 +65,7 @@ def _cells(
 ) -> Iterator[tuple[str, Callable[[], Row]]]:
     @cache
     def fcfs(eviction: Eviction) -> Metrics:
-        rules = StepRules(KV_BUDGET, eviction=eviction)
+        rules = EngineModel.vllm(KV_BUDGET, eviction=eviction)
         return measure(simulate(trace, "fcfs", rules), rules, UNIT_STEPS)
 
     for variant, width in product(VARIANTS, widths):
@@ -76,7 +76,7 @@ def _measured(
     trace: Trace, variant: str, width: float, fcfs_of: Callable[[Eviction], Metrics]
 ) -> Row:
     eviction, options = VARIANTS[variant]
-    rules = StepRules(KV_BUDGET, eviction=eviction)
+    rules = EngineModel.vllm(KV_BUDGET, eviction=eviction)
     lower, _ = length_classes(trace.decode, width, int(trace.decode.max()))
     fcfs = fcfs_of(eviction)
     log = simulate(trace, "sorted-f-amin", rules, predicted=lower, options=options)

@@ -18,7 +18,6 @@ from benchmarks.common.online_runs import (
 from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from benchmarks.online.parts.figures import over_load
 from online.named import parse_many
-from online.rules import StepRules
 from online.sweep import Run, Setting, execute, grid
 from sortedf import EngineModel
 
@@ -47,7 +46,7 @@ def run(settings: Settings) -> list[Row]:
     journal = Journal("online", settings)
     n = settings.pick(1000, 30)
     loads = LOADS[1::4] if settings.quick else LOADS
-    rules = StepRules.of_model(KV_BUDGET, EngineModel())
+    rules = EngineModel(KV_BUDGET)
     policies = parse_many(",".join(POLICIES))
     rows = []
     for workload, make in WORKLOADS.items():

@@ -321,6 +321,4 @@ def _print_scores(
 
 def _start_of(prompt: str) -> str:
     text = " ".join(prompt.split())
-    # The table would interpret square brackets as styles.
-    text = text if len(text) <= 60 else f"{text[:57]}..."
-    return text.replace("[", "\\[")
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import typer
 
 from online.cli.live import live_view
+from online.engine_table import ENGINES
 from online.metrics import hit_rate
 from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
     BackfillOption,
     BacklogOption,
-    BlockSizeOption,
-    KvBudgetOption,
-    MaxBatchedTokensOption,
-    MaxNumSeqsOption,
     PlotOption,
     SeedOption,
     StepSecondsOption,
@@ -28,8 +24,10 @@ from sortedf.cli.common_options import (
     TokenizerOption,
     TraceArgument,
 )
+from sortedf.cli.engine_options import EngineOptions
 from sortedf.cli.output import JsonOption, note, print_json, print_table
-from sortedf.cli.problem import parse_kv_budget, step_seconds, takes_problem
+from sortedf.cli.problem import step_seconds, takes_problem
+from sortedf.engine_presets import PRESETS
 from sortedf.instance import Instance
 from sortedf.plotting import plot_format, save
 from sortedf.traces import read_trace
@@ -37,9 +35,9 @@ from sortedf.traces import read_trace
 if TYPE_CHECKING:
     from online.executor.execution import Execution
     from online.requests import RequestTable
-    from online.rules import StepRules
     from online.state import Policy
     from online.step_engine import Engine
+    from sortedf.engine_model import EngineModel
 
 HELP = "Run a trace in an engine and compare it step by step with its prediction."
 EXAMPLE = (
@@ -49,63 +47,54 @@ EXAMPLE = (
 MOST_NAMED = 5
 """Requests that can never run and are named one by one, at most."""
 
-TINY_LONGEST = 32_768
-"""Longest prompt and answer together for the tiny model, in tokens."""
 
-
-@dataclass(frozen=True, slots=True)
-class EngineRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRun(EngineOptions):
     """A trace and an engine; each field is an option."""
 
+    # What runs everywhere: blocks of 32 tokens are what vLLM has on a CPU.
+    DEFAULTS: ClassVar = {
+        **PRESETS["vllm-offline"],
+        "block_size": 32,
+        "prefix_caching": False,
+    }
+
     trace: TraceArgument
-    kv_budget: KvBudgetOption = None
     engine: Annotated[
-        str, typer.Option(help="step (vLLM's rules, no model) or vllm (a real one).")
+        str,
+        typer.Option(
+            help="step (vLLM's rules, no model), vllm (a real one), or another that is "
+            "installed."
+        ),
     ] = "step"
     model: Annotated[
         str | None,
         typer.Option(help="Model for vllm; a tiny random Llama if left out."),
     ] = None
-    block_size: BlockSizeOption = 32
-    max_num_seqs: MaxNumSeqsOption = 256
-    max_batched_tokens: MaxBatchedTokensOption = 8192
-    watermark: Annotated[
-        float, typer.Option(help="Share of the blocks that admission keeps free.")
-    ] = 0.0
     step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
     tokenizer: TokenizerOption = None
 
-    def rules(self) -> StepRules:
-        """Return the engine's rules."""
-        from online.rules import StepRules
-
-        if self.engine not in ("step", "vllm"):
-            raise ValueError(f"--engine {self.engine}: choose one of: step, vllm.")
-        if self.model is not None and self.engine != "vllm":
-            raise ValueError("--model is for --engine vllm only.")
-        budget = parse_kv_budget(self.kv_budget)
-        if budget < self.block_size:
+    def rules(self) -> EngineModel:
+        """Return the engine's rules, with a budget of whole blocks."""
+        kind = ENGINES.find(self.engine)
+        if self.model is not None and not kind.takes_model:
+            takers = [name for name, kind in ENGINES.items() if kind.takes_model]
+            raise ValueError(f"--model is for --engine {' or '.join(takers)} only.")
+        rules = self.engine_model()
+        if not rules.num_blocks:
             raise ValueError(
-                f"--kv-budget {budget}: must be at least one block of "
-                f"{self.block_size} tokens."
+                f"--kv-budget {rules.kv_budget}: must be at least one block of "
+                f"{rules.block_size} tokens."
             )
-        return StepRules(
-            budget // self.block_size * self.block_size,
-            self.block_size,
-            self.max_num_seqs,
-            self.max_batched_tokens,
-            watermark=self.watermark,
-        )
+        return replace(rules, kv_budget=rules.usable_kv)
 
-    def read(self, rules: StepRules) -> tuple[Instance, dict[int, str]]:
+    def read(self, rules: EngineModel) -> tuple[Instance, dict[int, str]]:
         """Read the trace; return the requests that can run, and refusals by row."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
-        most = rules.kv_budget
-        reasons = [
-            rules.refusal(s, o) or self._too_long(s + o, most) for s, o in lengths
-        ]
+        refusal = ENGINES.find(self.engine).refusal
+        reasons = [refusal(rules, s, o) for s, o in lengths]
         rows = trace.row.tolist()
         keep = [i for i, reason in enumerate(reasons) if reason is None]
         refused = {
@@ -121,45 +110,6 @@ class EngineRun:
             backlog=self.backlog,
         )
         return everything.subset(keep), refused
-
-    def _too_long(self, tokens: int, longest: int) -> str | None:
-        """Reason why vLLM refuses a request that fits the cache, or None."""
-        if self.engine == "vllm" and tokens > longest:
-            return f"has {tokens} tokens but vLLM takes at most {longest}"
-        return None
-
-    def engine_for(self, instance: Instance, rules: StepRules) -> EngineMaker:
-        """Return a function that creates the engine for a table and a policy."""
-        if self.engine == "step":
-            from online.step_engine import StepEngine
-
-            return lambda table, policy: StepEngine(table, rules, policy)
-        return self._vllm(instance, rules)
-
-    def _vllm(self, instance: Instance, rules: StepRules) -> EngineMaker:
-        from online.executor.vllm_engine import VllmEngine, VllmSettings
-
-        longest = int((instance.prefill + instance.decode).max())
-        if self.model is None:
-            if longest > TINY_LONGEST:
-                raise ValueError(
-                    f"the longest request has {longest} tokens but the tiny model "
-                    f"accepts {TINY_LONGEST}; give a --model."
-                )
-            note("no --model: a tiny random Llama of two layers makes random answers.")
-        settings = VllmSettings(
-            rules.kv_budget,
-            self.model,
-            rules.block_size,
-            rules.seqs_cap,
-            rules.tokens_cap,
-            max_model_len=longest,
-            watermark=self.watermark,
-        )
-        return lambda table, policy: VllmEngine(table, policy, settings)
-
-
-EngineMaker = Callable[["RequestTable", "Policy"], "Engine"]
 
 
 @takes_problem
@@ -206,11 +156,12 @@ def command(
     instance, refused = run.read(rules)
     _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
+    start = ENGINES.find(run.engine).prepare(rules, instance, run.model)
     plan = plan_run(instance, rules, name, mode=mode, **options)
     made: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
-        made.append(run.engine_for(instance, rules)(table, policy))
+        made.append(start(table, policy))
         return made[-1]
 
     with live_view(instance.num_requests, rules.num_blocks) as view:
@@ -270,7 +221,7 @@ def _note_refused(trace: Path, refused: dict[int, str]) -> None:
         note(f"{trace}: {len(refused):,} rows that can never run are left out in all.")
 
 
-def _plot(execution: Execution, rules: StepRules, plot: Path, title: str) -> None:
+def _plot(execution: Execution, rules: EngineModel, plot: Path, title: str) -> None:
     from online.plots.planned_usage import plot_planned
 
     save(plot_planned(execution.log, execution.predicted, rules, title=title), plot)

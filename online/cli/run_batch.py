@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sortedf.cli.common_options import SeedOption, TimeLimitOption
+from sortedf.cli.engine_options import parse_kv_budget
 from sortedf.cli.output import JsonOption, note, print_json, print_table
-from sortedf.cli.problem import parse_kv_budget, takes_problem
+from sortedf.cli.problem import takes_problem
 from sortedf.cli.progress import shown
 
 if TYPE_CHECKING:

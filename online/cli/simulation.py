@@ -9,30 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortedf.cli.common_options import (
-    BlockSizeOption,
     DropOversizeOption,
-    KvBudgetOption,
-    MaxBatchedTokensOption,
-    MaxNumSeqsOption,
     TokenizerOption,
     TraceArgument,
 )
-from sortedf.cli.problem import parse_kv_budget
+from sortedf.cli.engine_options import EngineOptions
+from sortedf.engine_presets import PRESETS
 from sortedf.traces import read_trace
 
 if TYPE_CHECKING:
     from online.sweep import Setting
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation(EngineOptions):
     """A trace, an engine and how requests arrive; each field is an option."""
 
+    DEFAULTS = PRESETS["vllm"]
+
     trace: TraceArgument
-    kv_budget: KvBudgetOption = None
-    block_size: BlockSizeOption = 1
-    max_num_seqs: MaxNumSeqsOption = None
-    max_batched_tokens: MaxBatchedTokensOption = None
     step_time: Annotated[
         str,
         typer.Option(
@@ -81,12 +76,11 @@ class Simulation:
         """Read the trace and return the parameters common to all runs."""
         from online.arrivals import default_kind
         from online.named import Named, parse_named
-        from online.rules import StepRules
         from online.score_file import read_scores
         from online.sweep import Setting
         from sortedf.step_time import step_time_of
 
-        budget = parse_kv_budget(self.kv_budget)
+        rules = self.engine_model()
         step_time = step_time_of(self.step_time)
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         if self.noise is not None and self.scores is not None:
@@ -98,12 +92,6 @@ class Simulation:
             arrivals = Named(default_kind(trace, has_rate=has_rate))
         else:
             arrivals = parse_named(self.arrivals)
-        rules = StepRules(
-            budget,
-            block_size=self.block_size,
-            max_num_seqs=self.max_num_seqs,
-            max_batched_tokens=self.max_batched_tokens,
-        )
         return Setting(
             trace,
             rules,

@@ -19,10 +19,10 @@ from sortedf.step_time import UNIT_STEPS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
     from online.run_log import RunLog
     from online.state import Policy
     from online.step_engine import Engine
+    from sortedf.engine_model import EngineModel
     from sortedf.instance import Instance
     from sortedf.schedule import Schedule
 
@@ -43,14 +43,14 @@ class Execution:
         Run of the step engine with the same policy and rules.
     plan : Schedule, optional
         The offline schedule, if one was followed.
-    rules : StepRules
+    rules : EngineModel
         The engine's rules.
     """
 
     log: RunLog
     predicted: RunLog
     plan: Schedule | None
-    rules: StepRules
+    rules: EngineModel
 
     @property
     def predicted_completion_s(self) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ class RunPlan:
 
 def plan_run(
     instance: Instance,
-    rules: StepRules,
+    rules: EngineModel,
     method: str = "auto",
     *,
     mode: Mode = "plan",
@@ -96,7 +96,7 @@ def plan_run(
     ----------
     instance : Instance
         Lengths and arrivals in steps.
-    rules : StepRules
+    rules : EngineModel
     method : str
         For "plan" and "list" a name in `sortedf.METHODS`, for "policy" one in
         `online.policy.POLICIES`.
@@ -127,7 +127,7 @@ def plan_run(
 
 
 def _order_of(
-    instance: Instance, rules: StepRules, method: str, **options: Any
+    instance: Instance, rules: EngineModel, method: str, **options: Any
 ) -> NDArray[np.int64]:
     """Order of the starts of a schedule in which prompts are never cut."""
     whole = replace(rules, max_batched_tokens=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +15,13 @@ from sortedf.solving import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
     from sortedf.schedule import Schedule
 
     Ints = NDArray[np.int64]
 
 
 def plan_for(
-    instance: Instance, rules: StepRules, method: str = "auto", **options: Any
+    instance: Instance, rules: EngineModel, method: str = "auto", **options: Any
 ) -> Schedule:
     """Solve an instance such that an engine with these rules can follow the starts.
 
@@ -35,7 +35,7 @@ def plan_for(
     ----------
     instance : Instance
         Lengths and arrivals in steps; its budget and engine are ignored.
-    rules : StepRules
+    rules : EngineModel
     method : str
         A name in `sortedf.METHODS`.
     **options
@@ -55,20 +55,18 @@ def plan_for(
     prefill = instance.prefill
     if not rules.counts_new_token:
         prefill = np.maximum(prefill - 1, 1)
-    uncapped = EngineModel(rules.block_size, rules.max_num_seqs)
-    seen = Instance(
-        prefill, instance.decode, rules.kv_budget, instance.arrival, uncapped
-    )
+    uncapped = EngineModel(rules.kv_budget, rules.block_size, rules.max_num_seqs)
+    seen = Instance(prefill, instance.decode, arrival=instance.arrival, engine=uncapped)
     schedule = solve(seen, method, bound="none", **options).schedule
     most = int(tokens_per_step(instance, schedule.start).max(initial=0))
     if most <= rules.tokens_cap:
         return schedule
-    capped = EngineModel(rules.block_size, rules.max_num_seqs, rules.max_batched_tokens)
+    capped = replace(uncapped, max_batched_tokens=rules.max_batched_tokens)
     seen = seen.replace(prefill=instance.prefill, engine=capped)
     return solve(seen, method, bound="none", **options).schedule
 
 
-def _refuse_long_prompts(instance: Instance, rules: StepRules) -> None:
+def _refuse_long_prompts(instance: Instance, rules: EngineModel) -> None:
     longest = int(instance.prefill.max(initial=0))
     if longest > rules.tokens_cap:
         i = int(np.argmax(instance.prefill))

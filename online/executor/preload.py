@@ -19,8 +19,8 @@ from online.requests import RequestTable
 from online.step_engine import StepEngine
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.state import Policy
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
 CROWD, LATER = 160, 40
@@ -30,7 +30,7 @@ BLOCKS = 64
 """Blocks of the cache, so that many requests start but most wait."""
 
 
-def preload(policy: Policy, rules: StepRules, step_time: StepTime) -> None:
+def preload(policy: Policy, rules: EngineModel, step_time: StepTime) -> None:
     """Run some requests by a policy in the step engine.
 
     Failures of the policy are logged, as in an engine.
@@ -39,7 +39,7 @@ def preload(policy: Policy, rules: StepRules, step_time: StepTime) -> None:
     ----------
     policy : Policy
         A new object, used only for this.
-    rules : StepRules
+    rules : EngineModel
         The engine's rules; the run uses a smaller cache.
     step_time : StepTime
     """

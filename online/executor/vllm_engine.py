@@ -14,12 +14,12 @@ from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_errors import settings_refused, start_failed
 from online.executor.vllm_version import require_vllm
+from sortedf.engine_model import VLLM_RULES, EngineModel
 from sortedf.errors import OversizeError, SortedfError
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from online.requests import RequestTable
-    from online.rules import StepRules
     from online.state import Policy
     from online.step_engine import StepRecord
 
@@ -50,26 +50,43 @@ class VllmSettings:
 
     Attributes
     ----------
+    engine : EngineModel
+        With the rules of vLLM's scheduler; whole blocks of its budget are used.
     model : str, optional
         Folder or hub name.
-    kv_budget : int
-        Tokens of KV; whole blocks of it are used.
-    block_size, max_num_seqs, max_batched_tokens, watermark
-        As in `StepRules`.
     max_model_len : int
         Longest prompt and answer together, in tokens.
-    prefix_caching : bool
-        Whether requests share the KV of common prefixes.
+
+    Raises
+    ------
+    ValueError
+        If the engine has rules that vLLM does not have, or that it refuses.
     """
 
-    kv_budget: int
+    engine: EngineModel
     model: str | None = None
-    block_size: int = 32
-    max_num_seqs: int = 256
-    max_batched_tokens: int = 8192
     max_model_len: int = 4096
-    watermark: float = 0.0
-    prefix_caching: bool = False
+
+    def __post_init__(self) -> None:
+        engine, longest = self.engine, self.max_model_len
+        for name in ("counts_new_token", "eviction"):
+            if getattr(engine, name) != VLLM_RULES[name]:
+                raise ValueError(
+                    f"vLLM has no engine with {name} = {getattr(engine, name)!r}."
+                )
+        # vLLM 0.32.0, config/scheduler.py:312
+        if not engine.chunked_prefill and engine.tokens_cap < longest:
+            raise ValueError(
+                f"max_batched_tokens = {engine.max_batched_tokens} but must be at "
+                f"least the longest request, {longest} tokens, without chunked prefill."
+            )
+        # config/scheduler.py:352
+        if engine.long_prefill_token_threshold > longest:
+            raise ValueError(
+                "long_prefill_token_threshold = "
+                f"{engine.long_prefill_token_threshold} but must be at most the "
+                f"longest request, {longest} tokens."
+            )
 
 
 class VllmEngine:
@@ -107,7 +124,7 @@ class VllmEngine:
         self._now_s = 0.0
         self._llm, self._vllm = start_engine(settings)
         self._scheduler: Any = self._llm.engine_core.engine_core.scheduler
-        self.rules: StepRules = self._scheduler.rules
+        self.rules: EngineModel = self._scheduler.rules
         self.use(table, policy, step_time=step_time, prompts=prompts)
 
     def use(
@@ -225,15 +242,19 @@ def start_engine(
 
         scheduler = AsyncScheduler
 
+    engine = settings.engine
     own: dict[str, Any] = dict(
         skip_tokenizer_init=True,
-        block_size=settings.block_size,
-        num_gpu_blocks_override=settings.kv_budget // settings.block_size + 1,
+        block_size=engine.block_size,
+        num_gpu_blocks_override=engine.num_blocks + 1,  # one is the null block
         max_model_len=settings.max_model_len,
-        max_num_seqs=settings.max_num_seqs,
-        max_num_batched_tokens=settings.max_batched_tokens,
-        watermark=settings.watermark,
-        enable_prefix_caching=settings.prefix_caching,
+        max_num_seqs=engine.max_num_seqs,
+        max_num_batched_tokens=engine.max_batched_tokens,
+        enable_chunked_prefill=engine.chunked_prefill,
+        long_prefill_token_threshold=engine.long_prefill_token_threshold,
+        scheduler_reserve_full_isl=engine.reserve_prompt,
+        watermark=engine.watermark,
+        enable_prefix_caching=engine.prefix_caching,
         async_scheduling=False,
         scheduler_cls=scheduler,
     )

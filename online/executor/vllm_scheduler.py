@@ -36,9 +36,9 @@ from online.executor.running import Running
 from online.executor.scheduler_options import SchedulerOptions, scheduler_options
 from online.executor.vllm_version import refuse_missing_names
 from online.requests import UNKNOWN, RequestTable
-from online.rules import StepRules
 from online.state import NOTHING, Decision, State
 from online.step_engine import StepRecord
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -718,17 +718,18 @@ def _num_groups(scheduler: Any) -> int:
     return max(len(scheduler.kv_cache_config.kv_cache_groups), 1)
 
 
-def rules_of(scheduler: Any) -> StepRules:
+def rules_of(scheduler: Any) -> EngineModel:
     """Read the engine's rules off its configuration."""
     config = scheduler.scheduler_config
     size = scheduler.block_size
     blocks = scheduler.cache_config.num_gpu_blocks - 1  # one is the null block
-    return StepRules(
+    return EngineModel.vllm(
         kv_budget=blocks // _num_groups(scheduler) * size,
         block_size=size,
         max_num_seqs=min(scheduler.max_num_running_reqs, scheduler.max_num_active_reqs),
         max_batched_tokens=scheduler.max_num_scheduled_tokens,
         chunked_prefill=config.enable_chunked_prefill,
+        long_prefill_token_threshold=config.long_prefill_token_threshold,
         reserve_prompt=scheduler.scheduler_reserve_full_isl,
         watermark=config.watermark,
         prefix_caching=scheduler.cache_config.enable_prefix_caching,

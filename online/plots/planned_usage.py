@@ -12,14 +12,14 @@ from sortedf.plotting.thin import thin
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from online.rules import StepRules
     from online.run_log import RunLog
+    from sortedf.engine_model import EngineModel
 
 OBSERVED, PLANNED = "#3b6ea5", "#d55e00"
 
 
 def plot_planned(
-    log: RunLog, predicted: RunLog, rules: StepRules, *, title: str | None = None
+    log: RunLog, predicted: RunLog, rules: EngineModel, *, title: str | None = None
 ) -> Figure:
     """Draw the observed and the predicted KV usage, in tokens over steps.
 
@@ -27,7 +27,7 @@ def plot_planned(
     ----------
     log, predicted : RunLog
         Run of the engine, and its prediction by the step engine.
-    rules : StepRules
+    rules : EngineModel
     title : str, optional
 
     Raises

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
     from online.run_log import RunLog
+    from sortedf.engine_model import EngineModel
 
 COLOUR = "#3b6ea5"
 LOST = "#d55e00"
 
 
 def plot_timeline(
-    log: RunLog, rules: StepRules, *, unit: str = "s", title: str | None = None
+    log: RunLog, rules: EngineModel, *, unit: str = "s", title: str | None = None
 ) -> Figure:
     """Draw running and waiting requests and the KV usage over time.
 
@@ -31,7 +31,7 @@ def plot_timeline(
     Parameters
     ----------
     log : RunLog
-    rules : StepRules
+    rules : EngineModel
     unit : str
         Unit of the clock.
     title : str, optional

@@ -12,7 +12,7 @@ from online.policies.parts.listed import Admission, ListPolicy
 from online.policies.parts.ranked_queue import RankedQueue
 from online.policies.parts.work import engine_work_s
 from online.policy import register_policy
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class DueQueue:
         if not (math.isfinite(patience) and patience >= 0):
             raise ValueError(f"patience = {patience} but must be a number, 0 or more.")
         self.patience = patience
-        self._rules = StepRules(1)
+        self._rules = EngineModel.vllm(1)
         self._time: StepTime = UNIT_STEPS
         self._queue = RankedQueue(self._due_s)
 

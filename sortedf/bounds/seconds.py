@@ -77,10 +77,10 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
 
     Examples
     --------
-    >>> from online.rules import StepRules
+    >>> from sortedf.engine_model import EngineModel
     >>> from sortedf.engine_plan.workload import EngineWorkload
     >>> from sortedf.step_time import StepTime
-    >>> rules = StepRules(kv_budget=100, max_num_seqs=1)
+    >>> rules = EngineModel.vllm(kv_budget=100, max_num_seqs=1)
     >>> step_time = StepTime(1.0, prefill_token_s=0.5)
     >>> found = seconds_bound(EngineWorkload([3, 3], [2, 2], rules, (step_time,)))
     >>> round(found.total_s, 9)

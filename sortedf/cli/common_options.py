@@ -14,17 +14,6 @@ BOUND_NAMES = "{bounds}"
 TraceArgument = Annotated[
     Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, plain or gzip.")
 ]
-KvBudgetOption = Annotated[
-    str | None,
-    typer.Option(help="KV cache of the engine, in tokens. Required.", metavar="M"),
-]
-BlockSizeOption = Annotated[int, typer.Option(help="Tokens per KV block.", min=1)]
-MaxNumSeqsOption = Annotated[
-    int | None, typer.Option(help="Most requests running in a step.", min=1)
-]
-MaxBatchedTokensOption = Annotated[
-    int | None, typer.Option(help="Most tokens processed in a step.", min=1)
-]
 StepSecondsOption = Annotated[
     str,
     typer.Option(

@@ -6,25 +6,20 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 import sortedf
-from sortedf.arrays import MAX_TOKENS
 from sortedf.cli.common_options import (
     BacklogOption,
-    BlockSizeOption,
     DropOversizeOption,
-    KvBudgetOption,
-    MaxBatchedTokensOption,
-    MaxNumSeqsOption,
     StepSecondsOption,
     TokenizerOption,
     TraceArgument,
 )
-from sortedf.engine_model import EngineModel
+from sortedf.cli.engine_options import EngineOptions
 from sortedf.errors import TraceError
 from sortedf.instance import Instance
 from sortedf.result import Result
@@ -33,15 +28,11 @@ from sortedf.step_time import step_time_of
 from sortedf.traces import Trace, read_trace
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(EngineOptions):
     """A trace and its conversion to an instance; each field is an option."""
 
     trace: TraceArgument
-    kv_budget: KvBudgetOption = None
-    block_size: BlockSizeOption = 1
-    max_num_seqs: MaxNumSeqsOption = None
-    max_batched_tokens: MaxBatchedTokensOption = None
     step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
     drop_oversize: DropOversizeOption = False
@@ -55,12 +46,8 @@ class Problem:
     def read(self) -> LoadedProblem:
         """Read the trace and check every request against the budget."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
-        engine = EngineModel(
-            self.block_size, self.max_num_seqs, self.max_batched_tokens
-        )
         instance, kept = trace.to_instance(
-            parse_kv_budget(self.kv_budget),
-            engine=engine,
+            engine=self.engine_model(),
             step_time_s=step_seconds(self.step_time),
             backlog=self.backlog,
             drop_oversize=self.drop_oversize,
@@ -119,20 +106,6 @@ class LoadedProblem:
             )
 
 
-def parse_kv_budget(text: str | None) -> int:
-    """Parse the KV budget in tokens."""
-    allowed = f"give the size of the KV cache in tokens, from 1 to {MAX_TOKENS}."
-    if text is None:
-        raise ValueError(f"--kv-budget is missing: {allowed}")
-    digits = text.strip()
-    plain = digits.isascii() and digits.isdigit()  # int() accepts 1_0 as 10
-    few = len(digits.lstrip("0")) <= len(str(MAX_TOKENS))
-    budget = int(digits) if plain and few else 0
-    if not 1 <= budget <= MAX_TOKENS:
-        raise ValueError(f"--kv-budget {text}: {allowed}")
-    return budget
-
-
 def step_seconds(text: str) -> float:
     """Parse the constant duration of a step in seconds."""
     try:
@@ -160,7 +133,12 @@ def takes_problem(command: Callable[..., None]) -> Callable[..., None]:
         problem = make(**{name: values.pop(name) for name in names})
         command(problem, **values)
 
-    problem_parameters = inspect.signature(make, eval_str=True).parameters.values()
+    # Each class of a hierarchy names its types as its own file does.
+    types = get_type_hints(make, include_extras=True)
+    problem_parameters = [
+        parameter.replace(annotation=types[parameter.name])
+        for parameter in inspect.signature(make).parameters.values()
+    ]
     # The trace is the first positional argument, followed by the command's own.
     every = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,63 +16,7 @@ from sortedf.step_time import UNIT_STEPS, StepTime
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-
-class EngineRules(Protocol):
-    """What an engine does in one step; see `online.rules.StepRules`."""
-
-    @property
-    def kv_budget(self) -> int:
-        """Tokens of KV."""
-        ...
-
-    @property
-    def block_size(self) -> int:
-        """Tokens per block."""
-        ...
-
-    @property
-    def num_blocks(self) -> int:
-        """The budget in whole blocks."""
-        ...
-
-    @property
-    def seqs_cap(self) -> int:
-        """Most requests that run in a step."""
-        ...
-
-    @property
-    def tokens_cap(self) -> int:
-        """Most tokens that are processed in a step."""
-        ...
-
-    @property
-    def chunked_prefill(self) -> bool:
-        """Whether a prompt may be cut to what is left of a step's tokens."""
-        ...
-
-    @property
-    def reserve_prompt(self) -> bool:
-        """Whether a request is admitted only when its whole prompt has room."""
-        ...
-
-    @property
-    def watermark_blocks(self) -> int:
-        """Blocks that admission leaves free while anything runs."""
-        ...
-
-    @property
-    def extra_slots(self) -> int:
-        """Slots that a request needs beyond the tokens computed: 0 or 1."""
-        ...
-
-    @property
-    def eviction(self) -> str:
-        """What an evicted request does: "recompute" its tokens, or "restart"."""
-        ...
-
-    def refusal(self, prefill: int, decode: int) -> str | None:
-        """Why a request can never run, or None if it can."""
-        ...
+    from sortedf.engine_model import EngineModel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +27,7 @@ class EngineWorkload:
     ----------
     prefill, decode : array_like of int, shape (n,)
         Prompts `s` and answers `o`, in tokens, at least 1.
-    rules : EngineRules
+    rules : EngineModel
         What the engine does in a step.
     step_times : tuple of StepTime
         A step takes the largest of them: hardware that computes and reads at the same
@@ -101,7 +45,7 @@ class EngineWorkload:
 
     prefill: NDArray[np.int64]
     decode: NDArray[np.int64]
-    rules: EngineRules
+    rules: EngineModel
     step_times: tuple[StepTime, ...] = (UNIT_STEPS,)
     arrival_s: NDArray[np.float64] = None  # type: ignore[assignment]
 
@@ -111,7 +55,7 @@ class EngineWorkload:
             self,
             prefill: ArrayLike,
             decode: ArrayLike,
-            rules: EngineRules,
+            rules: EngineModel,
             step_times: tuple[StepTime, ...] = ...,
             arrival_s: ArrayLike | None = None,
         ) -> None: ...

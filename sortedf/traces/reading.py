@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def read(
     path: str | os.PathLike[str],
-    kv_budget: int,
+    kv_budget: int | None = None,
     *,
     engine: EngineModel | None = None,
     step_time_s: float = 1.0,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sortedf.arrays import MAX_STEP, MAX_TOKENS, checked_int, frozen_ints
-from sortedf.engine_model import EngineModel
+from sortedf.arrays import MAX_STEP, MAX_TOKENS, frozen_ints
 from sortedf.errors import OversizeError, TraceError
-from sortedf.instance import Instance, oversize_ids, oversize_message
+from sortedf.instance import Instance, oversize_ids, oversize_message, planned_engine
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from sortedf.engine_model import EngineModel
 
 BOUNDARY_TOLERANCE = 1e-6
 """Part of a step by which a request may miss the step's start and count as on time.
@@ -96,7 +97,7 @@ class Trace:
 
     def to_instance(
         self,
-        kv_budget: int,
+        kv_budget: int | None = None,
         *,
         engine: EngineModel | None = None,
         step_time_s: float = 1.0,
@@ -107,10 +108,10 @@ class Trace:
 
         Parameters
         ----------
-        kv_budget : int
-            `M`, in tokens.
+        kv_budget : int, optional
+            `M`, in tokens, for an engine of the papers' model.
         engine : EngineModel, optional
-            Block size and caps of a step; the papers' model if left out.
+            The engine with its budget, where it is another.
         step_time_s : float
             Seconds per step. A request that arrives within a step may run after it:
             arrivals are rounded up, up to `BOUNDARY_TOLERANCE`.
@@ -132,15 +133,14 @@ class Trace:
         ValueError, TypeError
             If an argument is out of range.
         """
-        budget = checked_int("kv_budget", kv_budget, minimum=1, maximum=MAX_TOKENS)
-        engine = EngineModel() if engine is None else engine
+        engine = planned_engine(kv_budget, engine)
         steps = self._arrival_steps(step_time_s, backlog)
-        ids = oversize_ids(self.prefill, self.decode, budget, engine)
+        ids = oversize_ids(self.prefill, self.decode, engine)
         if len(ids) and (not drop_oversize or len(ids) == self.num_requests):
-            raise self._oversize_error(ids, budget, engine, drop_oversize)
+            raise self._oversize_error(ids, engine, drop_oversize)
         kept = np.delete(np.arange(self.num_requests), ids)
         instance = Instance(
-            self.prefill[kept], self.decode[kept], budget, steps[kept], engine
+            self.prefill[kept], self.decode[kept], None, steps[kept], engine
         )
         return instance, kept
 
@@ -162,11 +162,11 @@ class Trace:
         return steps.astype(np.int64)
 
     def _oversize_error(
-        self, ids: NDArray[np.int64], budget: int, engine: EngineModel, drop: bool
+        self, ids: NDArray[np.int64], engine: EngineModel, drop: bool
     ) -> OversizeError:
         s, o = self.prefill, self.decode
         rows = [(int(self.row[i]), int(s[i]), int(o[i])) for i in ids[:5]]
-        message = oversize_message("row", rows, len(ids), len(s), budget, engine)
+        message = oversize_message("row", rows, len(ids), len(s), engine)
         way = "drop_oversize (--drop-oversize) leaves them out"
         end = "none is left" if drop else way
         return OversizeError(f"{self._prefix}{message}; {end}.", tuple(ids.tolist()))

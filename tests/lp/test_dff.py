@@ -90,7 +90,8 @@ def documents(n: int, budget: int) -> Instance:
 @pytest.mark.parametrize("arrivals", [False, True])
 def test_fluid_dff_is_above_fluid_and_below_schedules(arrivals, block):
     """Two or three documents at a time: 3 % more than the fluid bound."""
-    instance = documents(120, 4224).replace(engine=EngineModel(block_size=block))
+    instance = documents(120, 4224)
+    instance = instance.replace(engine=EngineModel(4224, block_size=block))
     if arrivals:
         arrival = np.random.default_rng(0).integers(0, 5000, 120)
         instance = instance.replace(arrival=arrival)

@@ -47,7 +47,9 @@ def test_dual_is_never_above_any_schedule(seed, arrivals, block):
     if arrivals:
         arrival = np.random.default_rng(seed).integers(0, 300, 25)
         instance = instance.replace(arrival=arrival)
-    instance = instance.replace(engine=EngineModel(block_size=block))
+    instance = instance.replace(
+        engine=EngineModel(instance.kv_budget, block_size=block)
+    )
     found = bound(instance, "dual")
     for name in ("svf", "sorted-f", "auto"):
         result = solve(instance, name, bound="none")

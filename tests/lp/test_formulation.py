@@ -143,11 +143,13 @@ def test_prices_are_by_step_and_never_negative():
     assert prices.tolist() == [0, 0.5, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("engine", [EngineModel(), EngineModel(max_num_seqs=3)])
+@pytest.mark.parametrize(
+    "engine", [EngineModel(2**24), EngineModel(2**24, max_num_seqs=3)]
+)
 def test_too_large_is_refused_before_anything_is_allocated(engine):
     """Terabytes are refused with kilobytes, naming what does without."""
     lengths = np.full(100, 2**20)
-    instance = Instance(lengths, lengths, 2**24, engine=engine)
+    instance = Instance(lengths, lengths, engine=engine)
     tracemalloc.start()
     for solver in ("columns", "simplex"):
         with pytest.raises(TooLargeError, match=r'entries, more.*method="dual"'):

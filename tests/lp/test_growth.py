@@ -148,7 +148,9 @@ def test_skipping_blocks_changes_nothing(monkeypatch):
 def test_growth_is_never_above_any_schedule(budget, arrivals, block):
     """Larger instances, where nobody knows the optimum."""
     instance = documents(60, budget - budget % block)
-    instance = instance.replace(engine=EngineModel(block_size=block))
+    instance = instance.replace(
+        engine=EngineModel(instance.kv_budget, block_size=block)
+    )
     if arrivals:
         arrival = np.random.default_rng(0).integers(0, 3000, 60)
         instance = instance.replace(arrival=arrival)

@@ -36,12 +36,12 @@ def test_it_finds_the_optimum_of_brute_force(instance):
     assert outcome.complete
 
 
-def tight(n: int, seed: int, engine: EngineModel | None = None) -> Instance:
+def tight(n: int, seed: int, **caps: int) -> Instance:
     """Two of the largest fit at once."""
     rng = np.random.default_rng(seed)
     prefill, decode = rng.integers(1, 12, (2, n))
     budget = 2 * int((prefill + decode).max())
-    return Instance(prefill, decode, budget, engine=engine or EngineModel())
+    return Instance(prefill, decode, engine=EngineModel(budget, **caps))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -57,12 +57,12 @@ def test_prices_leave_out_nothing_that_matters(seed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "engine", [EngineModel(4), EngineModel(1, 2), EngineModel(1, None, 14)]
+    "caps", [{"block_size": 4}, {"max_num_seqs": 2}, {"max_batched_tokens": 14}]
 )
-def test_engines_rules_are_kept_where_they_bind(engine):
+def test_engines_rules_are_kept_where_they_bind(caps):
     """Blocks and caps cost something here, and the optimum pays it."""
     free = milp(tight(7, 1), Options())
-    instance = tight(7, 1, engine)
+    instance = tight(7, 1, **caps)
     outcome = milp(instance, Options())
     assert check(instance, outcome.schedule).feasible
     assert outcome.complete

@@ -68,7 +68,9 @@ def test_the_bound_is_not_above_the_optimum(instance):
     """Caps only raise the optimum; the bound leaves them out."""
     found = lp_bound(instance, BoundOptions())
     assert found.value <= naive.best_tel(instance)
-    free = instance.replace(engine=EngineModel(instance.engine.block_size))
+    free = instance.replace(
+        engine=EngineModel(instance.kv_budget, instance.engine.block_size)
+    )
     assert found.value == lp_bound(free, BoundOptions()).value
 
 

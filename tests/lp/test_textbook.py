@@ -16,7 +16,7 @@ from tests import naive
 from tests.strategies import engines, instances
 
 INSTANCE = Instance(
-    [5, 6, 1], [3, 2, 1], 10, [0, 0, 1], EngineModel(2, 2, 8)
+    [5, 6, 1], [3, 2, 1], None, [0, 0, 1], EngineModel(10, 2, 2, 8)
 )  # blocks of 2, two sequences, eight tokens a step
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.state import Decision
+    from sortedf.engine_model import EngineModel
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Request:
 class NaiveEngine:
     """Waiting and running requests, and a pool of blocks."""
 
-    rules: StepRules
+    rules: EngineModel
     requests: dict[int, Request]
     waiting: list[int] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
@@ -59,6 +59,9 @@ class NaiveEngine:
             self.running = list(decision.order)
         tokens_left = self.rules.max_batched_tokens or 10**9
         extra = 1 if self.rules.counts_new_token else 0
+        several = len(self.running) + len(self.waiting) > 1
+        longest = self.rules.long_prefill_token_threshold if several else 0
+        longest = longest or 10**9
         preempted: list[int] = []
         served: dict[int, int] = {}
         for i in list(self.running):
@@ -66,7 +69,7 @@ class NaiveEngine:
                 continue
             request = self.requests[i]
             todo = request.prefill + request.output_tokens - request.computed
-            new = min(todo, tokens_left)
+            new = min(todo, longest, tokens_left)
             need = self.blocks_for(request.computed + new + extra) - request.blocks
             while need > self.free and i in self.running:
                 victim = self.running[-1]
@@ -84,9 +87,9 @@ class NaiveEngine:
             seqs = self.rules.max_num_seqs
             if tokens_left == 0 or (seqs is not None and len(self.running) >= seqs):
                 break
-            if todo > tokens_left and not self.rules.chunked_prefill:
+            if min(todo, longest) > tokens_left and not self.rules.chunked_prefill:
                 break
-            new = min(todo, tokens_left)
+            new = min(todo, longest, tokens_left)
             total = self.rules.kv_budget // self.rules.block_size + 1
             mark = int(self.rules.watermark * total) if self.running else 0
             if self.rules.reserve_prompt and self.blocks_for(todo) + mark > self.free:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from online.rules import StepRules
     from online.state import Decision
+    from sortedf.engine_model import EngineModel
     from tests.online.naive import Request
 
 
@@ -33,7 +33,7 @@ class NaiveCachingEngine:
         Blocks that can be found, in the order in which they were filled.
     """
 
-    rules: StepRules
+    rules: EngineModel
     requests: dict[int, Request]
     keys: dict[int, list[Hashable]]
     waiting: list[int] = field(default_factory=list)
@@ -101,13 +101,17 @@ class NaiveCachingEngine:
         if decision.order is not None:
             self.running = list(decision.order)
         left = rules.max_batched_tokens or 10**9
+        several = len(self.running) + len(self.waiting) > 1
+        longest = rules.long_prefill_token_threshold if several else 0
+        longest = longest or 10**9
         preempted: list[int] = []
         served: dict[int, int] = {}
         for i in list(self.running):
             if i not in self.running or left == 0:
                 continue
             request = self.requests[i]
-            new = min(request.prefill + request.output_tokens - request.computed, left)
+            todo = request.prefill + request.output_tokens - request.computed
+            new = min(todo, longest, left)
             slots = request.computed + new + rules.extra_slots
             while rules.blocks(slots) - request.blocks > len(self.free):
                 victim = self.running[-1]
@@ -132,10 +136,10 @@ class NaiveCachingEngine:
             if (
                 left == 0
                 or full
-                or (tokens - done > left and not rules.chunked_prefill)
+                or (min(tokens - done, longest) > left and not rules.chunked_prefill)
             ):
                 break
-            new = min(tokens - done, left)
+            new = min(tokens - done, longest, left)
             shared = sum(block.users > 0 for block in blocks)
             free = len(self.free) - (rules.watermark_blocks if self.running else 0)
             if rules.reserve_prompt and rules.blocks(tokens) - shared > free:

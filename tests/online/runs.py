@@ -16,16 +16,16 @@ from tests.online.strategies import Restless, rules_for
 from tests.strategies import instances
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.run_log import RunLog
     from online.step_engine import StepRecord
     from sortedf import Instance
+    from sortedf.engine_model import EngineModel
 
 STEP_TIMES = (StepTime(), StepTime(0.25), StepTime(0.5, 0.01, 0.02, 0.001))
 
 
 @st.composite
-def restless_runs(draw: st.DrawFn) -> tuple[RunLog, StepRules, StepTime]:
+def restless_runs(draw: st.DrawFn) -> tuple[RunLog, EngineModel, StepTime]:
     """A run under random rules, by a policy that does anything."""
     instance = draw(instances(max_requests=8))
     rules = draw(rules_for(instance))
@@ -38,7 +38,7 @@ def restless_runs(draw: st.DrawFn) -> tuple[RunLog, StepRules, StepTime]:
 
 def tokens_of(
     instance: Instance,
-    rules: StepRules,
+    rules: EngineModel,
     policy: Restless,
     step_time: StepTime,
     late: float = 0.0,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from online.rules import StepRules
 from online.state import Decision
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from online.state import State
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @st.composite
-def rules_for(draw: st.DrawFn, instance: Instance) -> StepRules:
+def rules_for(draw: st.DrawFn, instance: Instance) -> EngineModel:
     """Draw rules under which every request of an instance can run."""
     block = draw(st.sampled_from([1, 1, 2, 3, 8]))
     chunked = draw(st.booleans())
@@ -25,10 +25,11 @@ def rules_for(draw: st.DrawFn, instance: Instance) -> StepRules:
     if cap is not None and not chunked:
         cap = max(cap, longest)
     peak = -(-(longest + 1) // block) * block
-    return StepRules(
+    return EngineModel.vllm(
         kv_budget=draw(st.integers(peak, 4 * peak + block)),
         block_size=block,
-        max_num_seqs=draw(st.none() | st.integers(1, 5)),
+        max_num_seqs=draw(st.none() | st.integers(1, min(5, cap or 5))),
+        long_prefill_token_threshold=draw(st.sampled_from([0, 0, 1, 3, 7])),
         max_batched_tokens=cap,
         chunked_prefill=chunked,
         reserve_prompt=draw(st.booleans()),

@@ -10,8 +10,8 @@ import pytest
 
 from online.calibration import StepSamples, calibrate, read_samples
 from online.log_file import LogError, write_log
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.step_time import PRESETS
 
@@ -73,7 +73,7 @@ def test_a_runs_log_is_read_as_it_is(tmp_path):
     """Its clock where nothing was measured, what was measured otherwise."""
     model = PRESETS["a100-llama-3-8b"]
     log = simulate(
-        generate("chat", 40, seed=1), "fcfs", StepRules(4096), step_time=model
+        generate("chat", 40, seed=1), "fcfs", EngineModel.vllm(4096), step_time=model
     )
     path = tmp_path / "log.jsonl"
     write_log(log, path)

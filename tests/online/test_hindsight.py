@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from online.hindsight import hindsight_bound
 from online.metrics import measure, ttlt_s
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance, bound
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.step_time import PRESETS, UNIT_STEPS, StepTime
 from sortedf.traces import Trace
@@ -50,7 +50,7 @@ def test_good_runs_of_few_requests_do_not_beat_it_either(data, policy, method):
 def test_it_is_the_offline_bound_in_the_papers_model():
     """Where the rules are the papers', nothing is lost in translation."""
     instance = Instance([5, 6, 1], [3, 2, 1], 10, [0, 1, 1])
-    rules = StepRules.of_model(10, instance.engine)
+    rules = instance.engine
     log = simulate(instance, "svf", rules)
     found = hindsight_bound(log, rules, UNIT_STEPS)
     assert found.total_s == bound(instance, "fluid").value
@@ -59,7 +59,7 @@ def test_it_is_the_offline_bound_in_the_papers_model():
 def test_a_backlog_is_close_to_it():
     """A useful bound, not only a valid one."""
     trace = generate("mix", 400, seed=1)
-    rules = StepRules(16492)
+    rules = EngineModel.vllm(16492)
     found = measure(simulate(trace, "svf", rules), rules, UNIT_STEPS, bound="fluid")
     assert found.gap is not None
     assert 0 <= found.gap < 0.25
@@ -68,7 +68,7 @@ def test_a_backlog_is_close_to_it():
 def test_seconds_per_step_scale_it():
     """Steps of a tenth of a second give a tenth of the bound."""
     trace = generate("chat", 50, seed=1)
-    rules = StepRules(2048)
+    rules = EngineModel.vllm(2048)
     whole, tenth = (
         hindsight_bound(simulate(trace, "svf", rules, step_time=t), rules, t)
         for t in (UNIT_STEPS, StepTime(0.1))
@@ -80,7 +80,7 @@ def test_seconds_per_step_scale_it():
 def test_places_count_where_they_bind():
     """Equal requests in a few places: the bound knows that the others must wait."""
     trace = Trace([1] * 300, [20] * 300)
-    rules = StepRules(10**6, max_num_seqs=10)
+    rules = EngineModel.vllm(10**6, max_num_seqs=10)
     log = simulate(trace, "fcfs", rules)
     found = measure(log, rules, UNIT_STEPS, bound="auto")
     assert found.bound_method == "seconds"
@@ -91,7 +91,7 @@ def test_places_count_where_they_bind():
 def test_a_run_in_seconds_has_a_gap():
     """Steps of a real model, prompts in chunks."""
     trace = generate("mix", 400, seed=1)
-    rules = StepRules(60_000, 16, max_num_seqs=64, max_batched_tokens=2048)
+    rules = EngineModel.vllm(60_000, 16, max_num_seqs=64, max_batched_tokens=2048)
     step_time = PRESETS["a100-llama-3-8b"]
     log = simulate(trace, "svf", rules, step_time=step_time)
     found = measure(log, rules, step_time, bound="fluid")

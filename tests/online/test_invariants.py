@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from online.invariants import BrokenRunError, check_log
-from online.rules import StepRules
 from online.run_log import NEVER
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.traces import Trace
 from tests.online.runs import restless_runs
 
@@ -29,7 +29,7 @@ def test_any_run_keeps_them(run):
     check_log(log, rules)
 
 
-RULES = StepRules(20)
+RULES = EngineModel.vllm(20)
 LOG = simulate(Trace([4, 4, 4], [6, 6, 6]), "fcfs", RULES)
 
 

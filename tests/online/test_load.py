@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from online.arrivals import arrive
 from online.load import busy_s, offered_load, rate_of_load
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.step_time import PRESETS, UNIT_STEPS
 from sortedf.traces import Trace
@@ -39,21 +39,23 @@ def test_unit_steps_by_hand():
     """The sum of volumes over budget and time."""
     trace = Trace([2, 4], [3, 1], [0, 5])
     # 2 + 3 + 4 and 4 tokens held: 13 token steps of 10 tokens.
-    assert offered_load(trace, StepRules(10), UNIT_STEPS) == pytest.approx(1.3 / 5)
+    assert offered_load(trace, EngineModel.vllm(10), UNIT_STEPS) == pytest.approx(
+        1.3 / 5
+    )
     # With the new token counted as well: 4 more.
-    papers = StepRules(10, counts_new_token=True)
+    papers = EngineModel.vllm(10, counts_new_token=True)
     assert offered_load(trace, papers, UNIT_STEPS) == pytest.approx(1.7 / 5)
     # Two tokens a step, 8 in all; or one request a step, 4 steps.
-    assert busy_s(trace, StepRules(10, max_batched_tokens=2), UNIT_STEPS) == 4
-    assert busy_s(trace, StepRules(10, max_num_seqs=1), UNIT_STEPS) == 4
-    assert offered_load(Trace([2], [3]), StepRules(10), UNIT_STEPS) == np.inf
+    assert busy_s(trace, EngineModel.vllm(10, max_batched_tokens=2), UNIT_STEPS) == 4
+    assert busy_s(trace, EngineModel.vllm(10, max_num_seqs=1), UNIT_STEPS) == 4
+    assert offered_load(Trace([2], [3]), EngineModel.vllm(10), UNIT_STEPS) == np.inf
 
 
 @pytest.mark.parametrize("step_time", [UNIT_STEPS, PRESETS["a100-llama-3-8b"]])
 @pytest.mark.parametrize("load", [0.5, 2.0])
 def test_rate_and_load_are_inverse(step_time, load):
     """Replayed at the rate of a load, a trace has that load."""
-    rules = StepRules(16492, max_batched_tokens=2048)
+    rules = EngineModel.vllm(16492, max_batched_tokens=2048)
     rate = rate_of_load(load, MIX, rules, step_time)
     trace = arrive(arrive(MIX, "poisson", rate=1.0), "trace", rate=rate)
     assert offered_load(trace, rules, step_time) == pytest.approx(load)
@@ -61,7 +63,7 @@ def test_rate_and_load_are_inverse(step_time, load):
 
 def test_queues_grow_above_one_only():
     """At low load few wait; at four times capacity queues grow and nothing fails."""
-    rules = StepRules(16492)
+    rules = EngineModel.vllm(16492)
     longest = []
     for load in (0.4, 4.0):
         rate = rate_of_load(load, MIX, rules, UNIT_STEPS)
@@ -75,4 +77,4 @@ def test_queues_grow_above_one_only():
 def test_bad_loads(load):
     """A load is a number above 0."""
     with pytest.raises(ValueError, match="load = "):
-        rate_of_load(load, MIX, StepRules(16492), UNIT_STEPS)
+        rate_of_load(load, MIX, EngineModel.vllm(16492), UNIT_STEPS)

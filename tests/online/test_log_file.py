@@ -15,13 +15,13 @@ from online.log_file import (
     write_log,
 )
 from online.metrics import measure
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.errors import OutputError
 from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 
-RULES = StepRules(12)
+RULES = EngineModel.vllm(12)
 TRACE = Trace([4, 4, 4, 40], [6, 6, 6, 1], [0.0, 0.25, 1.0, 2.0])
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from online import metrics
 from online.alone import alone_s
 from online.arrivals import arrive
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
@@ -74,8 +74,8 @@ def test_figures_make_sense(run):
 
 def test_a_run_by_hand():
     """Two requests, one after the other in a cache for one."""
-    log = simulate(Trace([2, 2], [3, 2], [0.0, 1.0]), "fcfs", StepRules(4))
-    found = metrics.measure(log, StepRules(4), UNIT_STEPS)
+    log = simulate(Trace([2, 2], [3, 2], [0.0, 1.0]), "fcfs", EngineModel.vllm(4))
+    found = metrics.measure(log, EngineModel.vllm(4), UNIT_STEPS)
     assert log.completion_s.tolist() == [3, 5]
     assert metrics.ttft_s(log).tolist() == [1, 3]
     assert metrics.ttlt_s(log).tolist() == [3, 4]
@@ -84,19 +84,19 @@ def test_a_run_by_hand():
     assert found.makespan == 5
     assert found.throughput == 1
     assert found.longest_wait == 2
-    assert metrics.slowdown(log, StepRules(4), UNIT_STEPS).tolist() == [1, 2]
+    assert metrics.slowdown(log, EngineModel.vllm(4), UNIT_STEPS).tolist() == [1, 2]
     assert found.fairness == pytest.approx(1.5**2 / (2 * 1.25))
     assert (found.preemptions, found.evictions, found.recomputed_tokens) == (0, 0, 0)
 
 
 def one_after_another():
     """Three equal requests in a cache for one: slowdowns of 1, 2 and 3."""
-    return simulate(Trace([2, 2, 2], [2, 2, 2]), "fcfs", StepRules(3))
+    return simulate(Trace([2, 2, 2], [2, 2, 2]), "fcfs", EngineModel.vllm(3))
 
 
 def test_fairness_is_that_of_speeds_and_not_of_slowdowns():
     """Two requests cannot tell the two apart, three can: 121/147 and not 6/7."""
-    found = metrics.measure(one_after_another(), StepRules(3), UNIT_STEPS)
+    found = metrics.measure(one_after_another(), EngineModel.vllm(3), UNIT_STEPS)
     share = np.array([1, 1 / 2, 1 / 3])
     assert found.fairness == pytest.approx(share.sum() ** 2 / (3 * (share**2).sum()))
     assert found.fairness == pytest.approx(121 / 147)
@@ -107,7 +107,7 @@ def test_fairness_is_that_of_speeds_and_not_of_slowdowns():
 def test_the_gap_is_relative_to_the_bound():
     """Not to the total, and neither a ratio."""
     log = one_after_another()
-    found = metrics.measure(log, StepRules(3), UNIT_STEPS, bound="fluid")
+    found = metrics.measure(log, EngineModel.vllm(3), UNIT_STEPS, bound="fluid")
     assert found.total_latency == 2 + 4 + 6
     assert found.lower_bound is not None
     assert 6 <= found.lower_bound < 12
@@ -117,8 +117,12 @@ def test_the_gap_is_relative_to_the_bound():
 @pytest.mark.parametrize(
     ("policy", "rules", "lost"),
     [
-        ("fcfs", StepRules(14), "preemptions"),  # answers outgrow the cache
-        ("las", StepRules(100, max_num_seqs=1), "evictions"),  # the policy's choice
+        ("fcfs", EngineModel.vllm(14), "preemptions"),  # answers outgrow the cache
+        (
+            "las",
+            EngineModel.vllm(100, max_num_seqs=1),
+            "evictions",
+        ),  # the policy's choice
     ],
 )
 def test_evictions_and_preemptions_are_counted_apart(policy, rules, lost):
@@ -150,7 +154,7 @@ def test_littles_law():
     """
     trace = arrive(generate("mix", 300, seed=3), "poisson", rate=0.1, seed=3)
     whole = Trace(trace.prefill, trace.decode, np.floor(trace.arrival_s))
-    log = simulate(whole, "fcfs", StepRules(8192))
+    log = simulate(whole, "fcfs", EngineModel.vllm(8192))
     there = log.steps.num_running + log.steps.num_waiting
     assert log.steps.preemptions.sum() > 0
     assert there.sum() == metrics.ttlt_s(log).sum()
@@ -158,7 +162,7 @@ def test_littles_law():
 
 def test_one_token_answers_have_no_time_per_token():
     """TPOT and TBT are undefined there: nothing, not 0."""
-    rules = StepRules(10)
+    rules = EngineModel.vllm(10)
     log = simulate(Trace([3, 4], [1, 1]), "fcfs", rules)
     found = metrics.measure(log, rules, UNIT_STEPS)
     assert found.tpot is None
@@ -168,7 +172,7 @@ def test_one_token_answers_have_no_time_per_token():
 
 def test_who_can_never_run_is_counted_apart():
     """Refused requests have no latency, and nobody forgets them."""
-    rules = StepRules(10)
+    rules = EngineModel.vllm(10)
     log = simulate(Trace([3, 40], [2, 1]), "fcfs", rules, drop_oversize=True)
     found = metrics.measure(log, rules, UNIT_STEPS)
     assert (found.requests, found.completed, found.refused) == (2, 1, 1)
@@ -180,6 +184,6 @@ def test_who_can_never_run_is_counted_apart():
 
 def test_an_empty_run_is_refused():
     """There is nothing to measure."""
-    log = simulate(Instance([], [], 10), "fcfs", StepRules(10))
+    log = simulate(Instance([], [], 10), "fcfs", EngineModel.vllm(10))
     with pytest.raises(ValueError, match="nothing to measure"):
-        metrics.measure(log, StepRules(10), UNIT_STEPS)
+        metrics.measure(log, EngineModel.vllm(10), UNIT_STEPS)

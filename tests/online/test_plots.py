@@ -8,14 +8,14 @@ import pytest
 
 from online.named import parse_many
 from online.plots import plot_cdfs, plot_gamma, plot_load, plot_slo, plot_timeline
-from online.rules import StepRules
 from online.sweep import Setting, grid, sweep
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.plotting import save
 
 pytest.importorskip("matplotlib")
 
-RULES = StepRules(8192)
+RULES = EngineModel.vllm(8192)
 SETTING = Setting(generate("mix", 80, seed=1), RULES, keep_logs=True)
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from online.policy import make_policy
 from online.predictors import History, make_predictor
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 
 
 @given(
@@ -71,7 +71,7 @@ def test_the_simulator_learns_as_it_goes():
     n = 40
     instance = Instance([4] * n, [5, 15] * (n // 2), 100, arrival=np.arange(n) * 20)
     policy = Seen()
-    simulate(instance, policy, StepRules(100), predicted=np.full(n, 99),
+    simulate(instance, policy, EngineModel.vllm(100), predicted=np.full(n, 99),
              predictor=History(longest=90, least=8))  # fmt: skip
     early = [policy.predicted[i] for i in range(8)]
     assert set(early) == {97}  # as told, and no more than the cache holds
@@ -85,9 +85,9 @@ def test_history_is_better_than_nothing_for_the_order():
     instance = Instance(
         rng.integers(1, 30, n), rng.integers(1, 40, n), 400, arrival=np.arange(n)
     )
-    blind = simulate(instance, "svf", StepRules(400), predicted=np.full(n, 399))
+    blind = simulate(instance, "svf", EngineModel.vllm(400), predicted=np.full(n, 399))
     learned = simulate(
-        instance, "svf", StepRules(400), predicted=np.full(n, 399),
+        instance, "svf", EngineModel.vllm(400), predicted=np.full(n, 399),
         predictor=History(longest=399, least=8),
     )  # fmt: skip
     assert learned.completion_s.mean() < 0.7 * blind.completion_s.mean()

@@ -14,10 +14,10 @@ from online.metrics import measure
 from online.policy import make_policy
 from online.prompt_chains import PromptChains
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.simulator import simulate
 from online.step_engine import StepEngine
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 from tests.online.naive import Request
 from tests.online.naive_cache import NaiveCachingEngine
@@ -97,7 +97,7 @@ def test_every_policy_finishes_and_keeps_the_books(prompts, policy):
     """Tokens processed and found add up, and nothing is lost."""
     n = len(prompts)
     instance = Instance([len(prompt) for prompt in prompts], [5] * n, 100)
-    rules = StepRules(24, 2, prefix_caching=True)
+    rules = EngineModel.vllm(24, 2, prefix_caching=True)
     chains = PromptChains.of_prompts(prompts, 2)
     log = simulate(instance, policy, rules, chains=chains)
     assert log.completed.all()
@@ -113,7 +113,7 @@ def test_nothing_is_preempted_with_true_lengths(prompts, policy):
     n = len(prompts)
     decode = [1 + 3 * (i % 4) for i in range(n)]
     instance = Instance([len(prompt) for prompt in prompts], decode, 100)
-    rules = StepRules(26, 2, prefix_caching=True)
+    rules = EngineModel.vllm(26, 2, prefix_caching=True)
     chains = PromptChains.of_prompts(prompts, 2)
     assert not simulate(instance, policy, rules, chains=chains).preemptions.any()
 
@@ -122,7 +122,7 @@ def test_by_hand():
     """Two prompts with two blocks in common; the second one computes its last block."""
     instance = Instance([10, 10], [3, 3], 100)
     chains = PromptChains.of_prompts([[0] * 8 + [1, 2], [0] * 8 + [3, 4]], 4)
-    rules = StepRules(64, block_size=4, prefix_caching=True)
+    rules = EngineModel.vllm(64, block_size=4, prefix_caching=True)
     log = simulate(instance, "fcfs", rules, chains=chains)
     assert log.cached_tokens.tolist() == [0, 8]
     assert log.steps.prefill_tokens.tolist() == [12, 0, 0]
@@ -138,7 +138,7 @@ def test_the_last_token_is_always_computed():
     """The same prompt of two whole blocks twice: the second block is a second copy."""
     instance = Instance([8, 8], [1, 1], 100)
     chains = PromptChains.of_prompts([[7] * 8, [7] * 8], 4)
-    rules = StepRules(64, block_size=4, prefix_caching=True)
+    rules = EngineModel.vllm(64, block_size=4, prefix_caching=True)
     log = simulate(instance, "fcfs", rules, chains=chains)
     assert log.cached_tokens.tolist() == [0, 4]
     assert log.steps.used_blocks.tolist() == [3]
@@ -149,7 +149,7 @@ def test_a_preempted_request_finds_its_own_blocks_though_nothing_is_shared():
     instance = Instance([8, 8], [20, 20], 100)
     runs = []
     for caching in (False, True):
-        rules = StepRules(48, block_size=4, prefix_caching=caching)
+        rules = EngineModel.vllm(48, block_size=4, prefix_caching=caching)
         runs.append(simulate(instance, "fcfs", rules))
     plain, cached = runs
     assert plain.preemptions.tolist() == cached.preemptions.tolist() == [0, 1]
@@ -160,7 +160,7 @@ def test_a_preempted_request_finds_its_own_blocks_though_nothing_is_shared():
 
 def test_chains_of_another_block_size_or_number_are_refused():
     instance = Instance([8, 8], [1, 1], 100)
-    rules = StepRules(64, block_size=4, prefix_caching=True)
+    rules = EngineModel.vllm(64, block_size=4, prefix_caching=True)
     for chains in (
         PromptChains.nothing_shared(2, 8), PromptChains.nothing_shared(3, 4)
     ):  # fmt: skip

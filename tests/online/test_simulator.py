@@ -10,15 +10,15 @@ from online.driver import StalledError
 from online.log_file import write_log
 from online.metrics import ttlt_s
 from online.policy import POLICIES, make_policy
-from online.rules import StepRules
 from online.simulator import simulate
 from online.state import NOTHING
 from sortedf import Instance, OversizeError
+from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
 from sortedf.step_time import PRESETS, StepTime
 from sortedf.traces import Trace
 
-RULES = StepRules(4096, block_size=16, max_num_seqs=64, max_batched_tokens=512)
+RULES = EngineModel.vllm(4096, block_size=16, max_num_seqs=64, max_batched_tokens=512)
 MODEL = PRESETS["a100-llama-3-8b"]
 CHAT = arrive(generate("chat", 40, seed=1), "poisson", rate=8.0, seed=1)
 BY_NAME = sorted(set(POLICIES) - {"plan", "list"})
@@ -52,7 +52,7 @@ def test_with_hardly_any_load_all_policies_are_alike(policy):
 def test_an_instances_arrivals_are_steps():
     """Of the constant's length; a trace's are seconds."""
     instance = Instance([5, 6, 1], [3, 2, 1], 10, [0, 4, 4])
-    log = simulate(instance, "fcfs", StepRules(10), step_time=StepTime(0.5))
+    log = simulate(instance, "fcfs", EngineModel.vllm(10), step_time=StepTime(0.5))
     assert log.arrival_s.tolist() == [0, 2, 2]
     assert log.completion_s.tolist() == [1.5, 3.0, 2.5]
 
@@ -60,7 +60,7 @@ def test_an_instances_arrivals_are_steps():
 def test_predictions_and_scores_are_what_a_policy_sees():
     """Shortest first by what was predicted, not by what is true."""
     trace = Trace([4, 4], [5, 2])
-    rules = StepRules(9, max_num_seqs=1)
+    rules = EngineModel.vllm(9, max_num_seqs=1)
     log = simulate(trace, "mc-sf", rules, predicted=[1, 4])
     assert log.start_s.tolist() == [0, 5]
     assert simulate(trace, "mc-sf", rules).start_s.tolist() == [2, 0]
@@ -80,7 +80,7 @@ def test_a_wrong_prediction_by_ten_times_both_ways():
 def test_who_can_never_run_is_named():
     """By row, with the reason; or left out and named in the log."""
     trace = Trace([5, 50, 6], [3, 2, 1], row=[2, 3, 4])
-    rules = StepRules(10)
+    rules = EngineModel.vllm(10)
     with pytest.raises(OversizeError, match=r"1 of 3 .*row 3 needs 51 KV") as caught:
         simulate(trace, "fcfs", rules)
     assert caught.value.request_ids == (1,)
@@ -90,7 +90,7 @@ def test_who_can_never_run_is_named():
     with pytest.raises(OversizeError, match="none is left"):
         simulate(Trace([50], [2]), "fcfs", rules, drop_oversize=True)
     with pytest.raises(OversizeError, match="request 0 needs"):
-        simulate(Instance([9], [1], 10), "fcfs", StepRules(5))
+        simulate(Instance([9], [1], 10), "fcfs", EngineModel.vllm(5))
 
 
 def test_mistakes():
@@ -119,7 +119,7 @@ def test_a_policy_that_starts_nothing():
 def test_identical_arrivals_are_served_in_file_order():
     """Ties have an order, and it is not chance."""
     trace = Trace([4] * 6, [5] * 6)
-    log = simulate(trace, "svf", StepRules(8))
+    log = simulate(trace, "svf", EngineModel.vllm(8))
     assert log.start_s.tolist() == [0, 5, 10, 15, 20, 25]
 
 

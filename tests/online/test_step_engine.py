@@ -11,10 +11,10 @@ from online import step_kernels as k
 from online.driver import StalledError, drive
 from online.policy import make_policy
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.state import NOTHING, Decision
 from online.step_engine import StepEngine
 from sortedf import Instance, OversizeError, Schedule, check, place
+from sortedf.engine_model import EngineModel
 from tests.online.naive import NaiveEngine, Request
 from tests.online.strategies import Restless, rules_for
 from tests.strategies import engines, instances
@@ -60,7 +60,7 @@ def test_each_step_is_that_of_the_slow_twin(data, seed):
 @given(instances(engine=engines()), st.integers(0, 4))
 def test_papers_model_is_a_special_case(instance, backfill):
     """Look-ahead in the step engine starts each request where placement does."""
-    rules = StepRules.of_model(instance.kv_budget, instance.engine)
+    rules = instance.engine
     policy = make_policy("svf", backfill=backfill)
     log = drive(StepEngine(RequestTable.of_instance(instance), rules, policy))
     s, o = instance.prefill, instance.decode
@@ -75,7 +75,7 @@ def test_papers_model_is_a_special_case(instance, backfill):
 def test_a_step_by_hand():
     """Two requests of 3 blocks each in a cache of 5: the second one is preempted."""
     instance = Instance([4, 4], [6, 6], 100)
-    rules = StepRules(kv_budget=15, block_size=3)
+    rules = EngineModel.vllm(kv_budget=15, block_size=3)
     engine = StepEngine(RequestTable.of_instance(instance), rules, make_policy("fcfs"))
     engine.add(0)
     engine.add(1)
@@ -91,7 +91,7 @@ def test_a_step_by_hand():
 
 def test_a_request_that_can_never_run_is_reported_and_the_rest_runs():
     """At the head, in the middle and alone: refused by id, nothing hangs."""
-    rules = StepRules(kv_budget=20, block_size=4)
+    rules = EngineModel.vllm(kv_budget=20, block_size=4)
     for large in (0, 1, 2):
         prefill = [3, 3, 3]
         prefill[large] = 30
@@ -113,7 +113,7 @@ def test_a_request_that_can_never_run_is_reported_and_the_rest_runs():
 def test_a_long_prefill_is_not_admitted_and_thrown_out_again():
     """A prompt larger than what is free waits until it has room, then runs once."""
     instance = Instance([40, 60], [30, 10], 1000, [0, 5])
-    rules = StepRules(kv_budget=96, block_size=8, max_batched_tokens=16)
+    rules = EngineModel.vllm(kv_budget=96, block_size=8, max_batched_tokens=16)
     log = drive(
         StepEngine(RequestTable.of_instance(instance), rules, make_policy("fcfs"))
     )
@@ -125,7 +125,7 @@ def test_a_long_prefill_is_not_admitted_and_thrown_out_again():
 def test_five_equal_long_requests_of_which_four_fit(budget):
     """With known lengths the fifth waits; by vLLM's own rule somebody is preempted."""
     instance = Instance([100] * 5, [100] * 5, 10_000)
-    rules = StepRules(880, 16, max_batched_tokens=budget)
+    rules = EngineModel.vllm(880, 16, max_batched_tokens=budget)
     engine = StepEngine(RequestTable.of_instance(instance), rules, make_policy("svf"))
     log = drive(engine)
     assert not log.preemptions.any()
@@ -140,7 +140,7 @@ def test_look_ahead_beats_every_watermark(watermark):
     """No preemption, and a makespan not above that of any watermark."""
     rng = np.random.default_rng(5)
     instance = Instance(rng.integers(20, 200, 60), rng.integers(20, 200, 60), 10_000)
-    plain = StepRules(3200, 16)
+    plain = EngineModel.vllm(3200, 16)
     ahead = drive(
         StepEngine(
             RequestTable.of_instance(instance),
@@ -148,7 +148,7 @@ def test_look_ahead_beats_every_watermark(watermark):
             make_policy("fcfs", admission="look-ahead", backfill=60),
         )
     )
-    marked = StepRules(3200, 16, watermark=watermark)
+    marked = EngineModel.vllm(3200, 16, watermark=watermark)
     other = drive(
         StepEngine(RequestTable.of_instance(instance), marked, make_policy("fcfs"))
     )
@@ -160,7 +160,7 @@ def test_an_answer_that_ends_early_frees_its_room_in_the_next_step():
     """A request forecast to stay until step 40 leaves in step 5; the next starts."""
     instance = Instance([10, 10], [5, 5], 1000)
     predicted = [40, 40]
-    rules = StepRules(kv_budget=52, block_size=4)
+    rules = EngineModel.vllm(kv_budget=52, block_size=4)
     table = RequestTable.of_instance(instance, predicted=predicted)
     log = drive(StepEngine(table, rules, make_policy("svf")))
     assert log.completion_step.tolist() == [5, 10]
@@ -172,7 +172,7 @@ def test_answers_that_run_longer_than_predicted_are_not_lost():
     rng = np.random.default_rng(3)
     instance = Instance(rng.integers(5, 50, 40), rng.integers(30, 60, 40), 10_000)
     table = RequestTable.of_instance(instance, predicted=instance.decode // 10)
-    rules = StepRules(kv_budget=480, block_size=16)
+    rules = EngineModel.vllm(kv_budget=480, block_size=16)
     log = drive(StepEngine(table, rules, make_policy("svf")))
     assert log.completed.all()
     assert log.preemptions.any()
@@ -183,7 +183,7 @@ def test_answers_that_run_longer_than_predicted_are_not_lost():
 def test_cancelled_requests_leave_at_once():
     """A waiting one and a running one; the others never notice."""
     instance = Instance([10] * 3, [20] * 3, 1000)
-    rules = StepRules(kv_budget=64, block_size=4)
+    rules = EngineModel.vllm(kv_budget=64, block_size=4)
     engine = StepEngine(RequestTable.of_instance(instance), rules, make_policy("svf"))
     for i in range(3):
         engine.add(i)
@@ -215,8 +215,10 @@ class Liar:
 
 def test_a_policy_that_starts_nothing_is_an_error_not_a_hang():
     instance = Instance([1], [1], 10)
-    engine = StepEngine(RequestTable.of_instance(instance), StepRules(10), Sleeper())
-    with pytest.raises(StalledError, match="1 requests wait and none is to come"):
+    engine = StepEngine(
+        RequestTable.of_instance(instance), EngineModel.vllm(10), Sleeper()
+    )
+    with pytest.raises(StalledError, match="1 requests wait and none will arrive"):
         drive(engine)
 
 
@@ -232,7 +234,7 @@ def test_a_policy_that_starts_nothing_is_an_error_not_a_hang():
 def test_decisions_that_make_no_sense_are_refused(decision, words):
     instance = Instance([1], [1], 10)
     engine = StepEngine(
-        RequestTable.of_instance(instance), StepRules(10), Liar(decision)
+        RequestTable.of_instance(instance), EngineModel.vllm(10), Liar(decision)
     )
     engine.add(0)
     with pytest.raises(ValueError, match=words):
@@ -243,7 +245,7 @@ def test_the_clock_jumps_over_idle_times():
     """Requests that come at 0 and 1000 take two steps each."""
     instance = Instance([1, 1], [2, 2], 10, [0, 1000])
     engine = StepEngine(
-        RequestTable.of_instance(instance), StepRules(10), make_policy("fcfs")
+        RequestTable.of_instance(instance), EngineModel.vllm(10), make_policy("fcfs")
     )
     log = drive(engine)
     assert log.num_steps == 4
@@ -263,7 +265,7 @@ def test_the_clock_jumps_over_idle_times():
 )
 def test_rules_out_of_range_are_refused(bad):
     with pytest.raises(ValueError, match=list(bad)[-1]):
-        StepRules(**bad)
+        EngineModel.vllm(**bad)
 
 
 def test_unknown_policies_and_options_are_answered_with_the_known_ones():

@@ -8,14 +8,14 @@ import pytest
 
 from online.metrics import measure
 from online.named import Named, parse_many
-from online.rules import StepRules
 from online.simulator import simulate
 from online.slo import attainment, tightest_limit_s
 from online.sweep import Run, Setting, execute, grid, sweep
+from sortedf.engine_model import EngineModel
 from sortedf.errors import MissingExtraError
 from sortedf.generator import generate
 
-SETTING = Setting(generate("mix", 60, seed=1), StepRules(16492))
+SETTING = Setting(generate("mix", 60, seed=1), EngineModel.vllm(16492))
 POLICIES = parse_many("fcfs,svf")
 
 
@@ -73,7 +73,7 @@ def test_without_joblib_the_extra_is_named(monkeypatch):
 
 def test_slo_attainment():
     """The share within a limit, and the limit that a share is within."""
-    rules = StepRules(4096)
+    rules = EngineModel.vllm(4096)
     log = simulate(generate("chat", 80, seed=1), "fcfs", rules)
     found = measure(log, rules, SETTING.step_time)
     assert found.ttlt is not None
@@ -91,7 +91,7 @@ def test_who_was_refused_meets_no_limit():
     """However generous it is."""
     trace = generate("chat", 50, seed=1)
     longest = int((trace.prefill + trace.decode).max())
-    log = simulate(trace, "fcfs", StepRules(longest - 2), drop_oversize=True)
+    log = simulate(trace, "fcfs", EngineModel.vllm(longest - 2), drop_oversize=True)
     assert len(log.refused) == 1
     assert attainment(log, "TTFT", [1e9]).tolist() == [0.98]
     assert tightest_limit_s(log, "TTFT", 0.99) is None

@@ -75,9 +75,9 @@ def test_a_false_claim_changes_nothing(instance, certificate):
         {"prefill": [1] * 30},
         {"decode": [1] * 30},
         {"arrival": [1] * 30},
-        {"engine": EngineModel(block_size=2)},
-        {"engine": EngineModel(max_num_seqs=200)},
-        {"engine": EngineModel(max_batched_tokens=200)},
+        {"engine": EngineModel(300, block_size=2)},
+        {"engine": EngineModel(300, max_num_seqs=200)},
+        {"engine": EngineModel(300, max_batched_tokens=200)},
     ],
 )
 def test_another_instance_is_refused(instance, certificate, change):
@@ -90,7 +90,10 @@ def test_another_instance_is_refused(instance, certificate, change):
 
 def test_each_limit_of_the_engine_has_its_place_in_the_hash(instance):
     """The same number as another limit is another engine."""
-    engines = [EngineModel(max_num_seqs=200), EngineModel(max_batched_tokens=200)]
+    engines = [
+        EngineModel(300, max_num_seqs=200),
+        EngineModel(300, max_batched_tokens=200),
+    ]
     first, second = (instance_hash(instance.replace(engine=one)) for one in engines)
     assert first != second
 
@@ -129,7 +132,7 @@ def test_prices_prove_their_formula(instance, data):
 @pytest.mark.parametrize("free", [0, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 700])
 def test_every_start_of_a_long_list_of_prices_counts(free, block):
     """All steps are dear but one; a chunk's last start is looked at like the others."""
-    instance = Instance([1], [1], 2, engine=EngineModel(block_size=block))
+    instance = Instance([1], [1], engine=EngineModel(2, block_size=block))
     price = np.full(CHUNK + 701, 10**6)
     price[free] = 0
     made = Certificate(instance_hash(instance), 0, 0, price)
@@ -347,7 +350,7 @@ def test_large_budgets_are_added_up_exactly():
 @pytest.mark.parametrize("block", [1, 16])
 def test_no_requests_have_a_certificate_that_holds(block):
     """The memory row of a budget below a block has the divisor 0, which is none."""
-    empty = Instance([], [], 3, engine=EngineModel(block_size=block))
+    empty = Instance([], [], engine=EngineModel(3, block_size=block))
     for method in sorted(CERTIFIED):
         certificate = bound(empty, method).certificate
         assert certificate is not None

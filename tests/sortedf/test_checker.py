@@ -102,8 +102,8 @@ def test_start_before_arrival_is_found():
 
 def test_step_caps_are_found():
     """Three requests of three tokens run in step 1, where 2 and 8 are allowed."""
-    engine = EngineModel(max_num_seqs=2, max_batched_tokens=8)
-    report = check(Instance([3, 3, 3], [2, 2, 2], 100, engine=engine), [0, 0, 0])
+    engine = EngineModel(100, max_num_seqs=2, max_batched_tokens=8)
+    report = check(Instance([3, 3, 3], [2, 2, 2], engine=engine), [0, 0, 0])
     assert [str(found) for found in report.violations] == [
         "step 1: 3 requests running, max_num_seqs is 2",
         "step 1: 9 tokens processed, max_batched_tokens is 8",

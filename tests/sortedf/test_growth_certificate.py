@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortedf import EngineModel, Instance
+from sortedf import Instance
 from sortedf.arrays import MAX_TOKENS
 from sortedf.certificate import instance_hash, proven_bound
 from sortedf.errors import CertificateError
@@ -70,7 +70,7 @@ def test_every_start_of_a_long_list_counts(free):
 
 def test_a_reward_alone_can_pay_for_a_later_start():
     """What is given back is more than the steps that are waited for it."""
-    instance = Instance([1], [1], 2, engine=EngineModel())
+    instance = Instance([1], [1], 2)
     horizon, price = [0] * 30, [0] * 30
     horizon[19], price[19] = 5, 3
     expected = formula(instance, 0, 1, horizon, price)

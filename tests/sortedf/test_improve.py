@@ -142,7 +142,7 @@ def test_a_request_fits_if_the_twin_says_so(instance, data):
         wait = wait_of(
             guide.request, guide.budget, guide.block, i, t, end, used, count, room
         )
-        uncapped = by_rank.replace(engine=EngineModel(guide.block))
+        uncapped = by_rank.replace(engine=EngineModel(by_rank.kv_budget, guide.block))
         fits = naive.is_feasible(uncapped, {**start, i: t})
         assert (wait == 0) <= fits
         if guide.block == 1:

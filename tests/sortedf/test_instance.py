@@ -26,7 +26,7 @@ def test_holds_read_only_int64_copies():
 
 def test_pickling_gives_back_a_frozen_instance():
     """Worker processes get the same checks as everybody."""
-    engine = EngineModel(block_size=4, max_num_seqs=3, max_batched_tokens=9)
+    engine = EngineModel(8, block_size=4, max_num_seqs=3, max_batched_tokens=9)
     instance = Instance([3, 1], [2, 4], 8, [0, 5], engine)
     copy = pickle.loads(pickle.dumps(instance))
     assert not copy.prefill.flags.writeable
@@ -136,24 +136,52 @@ def test_requests_that_can_never_run_are_named():
 
 def test_blocks_count_whole():
     """9 tokens need three blocks of 4, and a budget of 11 has only two."""
-    engine = EngineModel(block_size=4)
     with pytest.raises(OversizeError, match="needs 12"):
-        Instance([5], [4], 11, engine=engine)
-    assert Instance([5], [4], 12, engine=engine).peak.tolist() == [12]
+        Instance([5], [4], engine=EngineModel(11, block_size=4))
+    enough = Instance([5], [4], engine=EngineModel(12, block_size=4))
+    assert enough.peak.tolist() == [12]
 
 
 def test_prompt_above_the_step_budget_can_never_run():
     """Prompts are not cut into chunks in this model."""
-    engine = EngineModel(max_batched_tokens=4)
+    engine = EngineModel(100, max_batched_tokens=4)
     with pytest.raises(OversizeError, match="max_batched_tokens=4"):
-        Instance([5], [1], 100, engine=engine)
+        Instance([5], [1], engine=engine)
 
 
-@pytest.mark.parametrize("name", ["block_size", "max_num_seqs", "max_batched_tokens"])
-def test_engine_parameters_are_positive(name):
-    """A block of no tokens or an engine that runs nothing makes no sense."""
-    with pytest.raises(ValueError, match=f"{name} = 0 but must be an integer from 1"):
-        EngineModel(**{name: 0})
+def test_the_budget_and_the_engine_agree():
+    """A budget alone is the papers' engine; with an engine it says the same."""
+    engine = EngineModel(12, block_size=4)
+    assert Instance([5], [4], 12).engine == EngineModel(12)
+    for instance in (
+        Instance([5], [4], 12, engine=engine),
+        Instance([5], [4], None, engine=engine),
+    ):
+        assert (instance.kv_budget, instance.engine) == (12, engine)
+    with pytest.raises(ValueError, match="kv_budget = 16 but the engine has 12"):
+        Instance([5], [4], 16, engine=engine)
+    with pytest.raises(TypeError, match="kv_budget"):
+        Instance([5], [4])
+    larger = instance.replace(kv_budget=20)
+    assert (larger.kv_budget, larger.engine) == (20, EngineModel(20, block_size=4))
+    other = instance.replace(engine=EngineModel(16))
+    assert (other.kv_budget, other.engine) == (16, EngineModel(16))
+
+
+@pytest.mark.parametrize(
+    ("rules", "named"),
+    [
+        ({"chunked_prefill": True, "max_batched_tokens": 8}, "chunked_prefill"),
+        ({"counts_new_token": False}, "counts_new_token"),
+        ({"long_prefill_token_threshold": 4}, "long_prefill_token_threshold"),
+        ({"watermark": 0.1}, "watermark"),
+        ({"prefix_caching": True}, "prefix_caching"),
+    ],
+)
+def test_rules_that_a_schedule_cannot_follow_are_named(rules, named):
+    """They are refused, not left out of account."""
+    with pytest.raises(ValueError, match=rf"do not know yet: .*\({named}\)"):
+        Instance([5], [4], engine=EngineModel(20, **rules))
 
 
 def test_subset_and_replace_check_again():

@@ -37,6 +37,6 @@ def test_equals_a_sum_over_requests(instance, data):
 
 def test_some_steps_can_be_left_out():
     """What started and completed between two of the steps does not count."""
-    instance = Instance([5, 3, 7], [2, 1, 4], 100, engine=EngineModel(block_size=4))
+    instance = Instance([5, 3, 7], [2, 1, 4], engine=EngineModel(100, block_size=4))
     start = np.array([0, 3, 6])
     assert kv_used_at(instance, start, np.array([2, 9])).tolist() == [8, 12]

@@ -31,8 +31,8 @@ def test_long_queues_equal_the_twin(seed, block):
     rng = np.random.default_rng(seed)
     n = 40
     instance = Instance(
-        rng.integers(1, 9, n), rng.integers(1, 9, n), 24, rng.integers(0, 40, n),
-        EngineModel(block_size=block, max_num_seqs=4),
+        rng.integers(1, 9, n), rng.integers(1, 9, n), None, rng.integers(0, 40, n),
+        EngineModel(24, block_size=block, max_num_seqs=4),
     )  # fmt: skip
     order = rng.permutation(n).tolist()
     for backfill in (0, 1, 3):

@@ -21,9 +21,8 @@ def some_schedule(n, *, seed=0, arrivals=False, block_size=1):
     instance = Instance(
         prefill=rng.integers(1, 4000, n),
         decode=rng.integers(1, 300, n),
-        kv_budget=16492,
         arrival=rng.integers(0, start + 1) if arrivals else None,
-        engine=EngineModel(block_size),
+        engine=EngineModel(16492, block_size),
     )
     return Schedule(instance, start)
 

@@ -225,8 +225,8 @@ def test_auto_keeps_the_schedule_that_keeps_the_cap():
     at TEL alone and threw away the schedule of TEL 31 that the search had found within
     the cap.
     """
-    engine = EngineModel(max_batched_tokens=7)
-    instance = Instance([6, 4, 1, 1, 2], [4, 3, 2, 3, 5], 11, engine=engine)
+    engine = EngineModel(11, max_batched_tokens=7)
+    instance = Instance([6, 4, 1, 1, 2], [4, 3, 2, 3, 5], engine=engine)
     capped = Objective(max_latency=10)
     results = [solve(instance, name, objective=capped) for name in ("improve", "auto")]
     assert [(result.tel, result.over_cap) for result in results] == [(31, 0)] * 2

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import (
     PRESETS,
     UNIT_STEPS,
@@ -90,7 +90,7 @@ def test_every_token_is_worth_something(prefill_token_s, running_s):
         3 * step_time.work(1, 0) + 2 * step_time.work(0, 1)
     )
     short = Trace([300, *[5] * 5], [300, *[4] * 5], [0.0, *[0.02] * 5])
-    rules = StepRules(1000, max_num_seqs=1)
+    rules = EngineModel.vllm(1000, max_num_seqs=1)
     for name in ("las", "mlfq", "uniboost", "uniboost-base", "distboost"):
         log = simulate(short, name, rules, step_time=step_time)
         assert log.completed.all()

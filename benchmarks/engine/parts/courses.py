@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common.data import TINY_MODEL_LEN
 from online.executor.execution import execute_plan
 from online.executor.vllm_engine import VllmEngine, VllmSettings
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from online.executor.execution import Execution, RunPlan
@@ -23,22 +23,8 @@ few requests at once."""
 def engine_settings(name: str, kv_budget: int = KV_BUDGET) -> VllmSettings:
     """Return the engine's settings for one kind of step."""
     tokens, seqs = STEPS[name]
-    return VllmSettings(
-        kv_budget,
-        max_num_seqs=seqs,
-        max_batched_tokens=tokens,
-        max_model_len=TINY_MODEL_LEN,
-    )
-
-
-def rules_of(settings: VllmSettings) -> StepRules:
-    """Return what the step engine has to know of the same engine."""
-    return StepRules(
-        settings.kv_budget,
-        settings.block_size,
-        settings.max_num_seqs,
-        settings.max_batched_tokens,
-    )
+    engine = EngineModel.vllm(kv_budget, 32, seqs, tokens)
+    return VllmSettings(engine, max_model_len=TINY_MODEL_LEN)
 
 
 def execute(

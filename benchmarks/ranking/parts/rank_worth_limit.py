@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
     Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ PLACES = 200
 
 
 def work_s(
-    prefill: Ints, decode: Ints, rules: StepRules, step_time: StepTime
+    prefill: Ints, decode: Ints, rules: EngineModel, step_time: StepTime
 ) -> Floats:
     """Seconds that each request adds to the time that the engine is busy at least."""
     s, o = prefill.astype(np.float64), decode.astype(np.float64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
     from sortedf.step_time.presets import ModelSize
 
@@ -42,7 +42,7 @@ class Engine:
     model: ModelSize
 
     @property
-    def rules(self) -> StepRules:
+    def rules(self) -> EngineModel:
         """VLLM's rules, with as many tokens of KV as there is memory for."""
         left = GPU_BYTES * GPU_SHARE - self.model.parameters * BYTES
         return vllm_rules(int(left / self.model.kv_bytes))

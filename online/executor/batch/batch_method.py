@@ -16,7 +16,7 @@ from sortedf.methods import METHODS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
 
 NEVER_S = 1e18
 """A waiting limit in seconds that is never reached."""
@@ -96,7 +96,10 @@ def read_method(
 
 
 def start_order(
-    prefill: Sequence[int], decode: Sequence[int], rules: StepRules, method: BatchMethod
+    prefill: Sequence[int],
+    decode: Sequence[int],
+    rules: EngineModel,
+    method: BatchMethod,
 ) -> list[int]:
     """Solve a backlog; return each request's position in the order of the starts.
 

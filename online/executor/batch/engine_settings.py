@@ -21,7 +21,7 @@ class EngineSettings:
     kv_budget : int, optional
         KV cache in tokens, of which whole blocks are used.
     block_size, max_num_seqs, max_batched_tokens, max_model_len : int, optional
-        As in `StepRules`; longest prompt and answer together.
+        As in `EngineModel`; longest prompt and answer together.
     served_model_name : str, optional
         Name of the model in the requests.
     arguments : mapping

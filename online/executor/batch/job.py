@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from online.executor.batch.engine_settings import EngineSettings
     from online.executor.batch.ranked_requests import Ranked, RankerUse
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
 
 
 logger = logging.getLogger("sortedf")
@@ -50,7 +50,7 @@ logger = logging.getLogger("sortedf")
 class BatchServer(Serving, Protocol):
     """Interface of the engine of a batch."""
 
-    rules: StepRules
+    rules: EngineModel
     max_model_len: int
     counts: dict[str, int]
 

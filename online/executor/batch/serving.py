@@ -20,7 +20,7 @@ from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_file import CHAT, BatchRequest
 from online.executor.vllm_errors import settings_refused, start_failed
 from online.executor.vllm_version import require_vllm
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -179,7 +179,7 @@ class VllmServing:
 
     Attributes
     ----------
-    rules : StepRules
+    rules : EngineModel
         The engine's rules.
     max_model_len : int
         Longest prompt and answer together.
@@ -326,15 +326,17 @@ def _parsed(url: str, body: dict[str, Any]) -> Any:
     return CompletionRequest.model_validate(body)
 
 
-def rules_of(config: Any) -> StepRules:
+def rules_of(config: Any) -> EngineModel:
     """Return the engine's rules from the configuration of a running engine."""
     scheduler, cache = config.scheduler_config, config.cache_config
-    return StepRules(
+    return EngineModel.vllm(
         kv_budget=(cache.num_gpu_blocks - 1) * cache.block_size,
         block_size=cache.block_size,
         max_num_seqs=scheduler.max_num_seqs,
         max_batched_tokens=scheduler.max_num_batched_tokens,
         chunked_prefill=scheduler.enable_chunked_prefill,
+        long_prefill_token_threshold=scheduler.long_prefill_token_threshold,
         reserve_prompt=scheduler.scheduler_reserve_full_isl,
         watermark=scheduler.watermark,
+        prefix_caching=cache.enable_prefix_caching,
     )

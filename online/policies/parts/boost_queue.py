@@ -11,7 +11,7 @@ from online.policies.parts import ranks
 from online.policies.parts.boost import FIRST_COME, boost, checked_gamma
 from online.policies.parts.ranked_queue import RankedQueue
 from online.policies.parts.work import engine_work_s
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class BoostQueue:
         self._fixed = gamma is not None
         self._answers = answers
         self._backlog = Backlog()
-        self._rules = StepRules(1)
+        self._rules = EngineModel.vllm(1)
         self._time: StepTime = UNIT_STEPS
         self._queue = RankedQueue(self._score)
 

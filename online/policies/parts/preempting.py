@@ -9,6 +9,7 @@ import numpy as np
 from online.policies.parts.preempting_kernels import choose
 from online.policies.parts.ranked_queue import RankedQueue
 from online.policies.parts.shared_prefixes import shared
+from online.rules import rules_array
 from online.state import NOTHING, Decision
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Preempting:
         score = self.scorer.score(requests, running)
         guarded = self.scorer.protected(requests, running)
         if self._rules is None:  # constant in a run
-            self._rules = state.rules.as_array()
+            self._rules = rules_array(state.rules)
         per_running = self.headroom / state.rules.block_size
         ids = np.empty(len(running), dtype=np.int64)
         most = FIRST

@@ -136,7 +136,7 @@ def choose(
     per_running : float
         Blocks to keep free for the growth of each running request.
     rules : int64 array
-        See `StepRules.as_array`.
+        See `online.rules.rules_array`.
     ids : int64 array
         Filled with the running requests in new order, evicted ones last.
 

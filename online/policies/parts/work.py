@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
     from sortedf.step_time import StepTime
 
     Ints = NDArray[np.int64]
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def engine_work_s(
-    prefill: Ints, volume: Floats, rules: StepRules, time: StepTime
+    prefill: Ints, volume: Floats, rules: EngineModel, time: StepTime
 ) -> Floats:
     """Time for which each request alone would keep the engine busy, in seconds.
 
@@ -30,7 +30,7 @@ def engine_work_s(
     prefill : int64 array
     volume : float64 array
         Memory-time volumes, in token steps.
-    rules : StepRules
+    rules : EngineModel
     time : StepTime
     """
     budget = rules.num_blocks * rules.block_size

@@ -17,9 +17,9 @@ from online.policies.parts.listed import fitting_head
 from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
 from online.requests import RequestView
-from online.rules import StepRules
 from online.simulator import simulate
 from online.state import NOTHING, Decision, State
+from sortedf.engine_model import EngineModel
 
 
 class ShortPromptFirst:
@@ -53,19 +53,19 @@ def short_prompt() -> ShortPromptFirst:
 # Small enough for the tiny random model that the engine makes itself.
 TRACE = sortedf.generate("mix", 80, long_share=0.2, seed=2)
 INSTANCE = sortedf.Instance(TRACE.prefill // 12 + 1, TRACE.decode // 8 + 1, 2048)
-SETTINGS = VllmSettings(kv_budget=2048, max_num_seqs=64, max_model_len=1024)
+ENGINE = EngineModel.vllm(2048, block_size=32, max_num_seqs=64, max_batched_tokens=8192)
+SETTINGS = VllmSettings(ENGINE, max_model_len=1024)
 
 
 def main() -> None:
     """Compare with first come, first served in the simulator, then run in vLLM."""
-    rules = StepRules(2048, block_size=32, max_num_seqs=64, max_batched_tokens=8192)
     for name in ("fcfs", "short-prompt"):
-        log = simulate(INSTANCE, name, rules)
+        log = simulate(INSTANCE, name, ENGINE)
         print(f"simulated {name}: mean completion {log.completion_s.mean():.1f}")
 
     # The same name, now in a real engine: each request should complete in the very
     # step that the step engine foresees.
-    plan = plan_run(INSTANCE, rules, "short-prompt", mode="policy")
+    plan = plan_run(INSTANCE, ENGINE, "short-prompt", mode="policy")
     run = execute_plan(
         plan, INSTANCE, lambda table, policy: VllmEngine(table, policy, SETTINGS)
     )

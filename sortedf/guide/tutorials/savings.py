@@ -12,16 +12,16 @@ import sys
 import sortedf
 from online.named import parse_many
 from online.plots import plot_cdfs
-from online.rules import StepRules
 from online.slo import tightest_limit_s
 from online.sweep import Setting, grid, sweep
+from sortedf.engine_model import EngineModel
 from sortedf.plotting import save
 from sortedf.step_time import step_time_of
 
 # The engine to be: its KV cache and the limits of its steps, as vLLM prints them when
 # it starts, and how long its steps take. The preset is computed from data sheets;
 # `sortedf calibrate` fits one to an engine's log.
-ENGINE = StepRules(
+ENGINE = EngineModel.vllm(
     kv_budget=16_384, block_size=16, max_num_seqs=256, max_batched_tokens=8192
 )
 STEP_TIME = step_time_of("a100-llama-3-8b")

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from online.ranking import load_ranker
-from online.rules import StepRules
 from online.simulator import simulate
+from sortedf.engine_model import EngineModel
 from sortedf.traces import Trace
 
 TOPICS = ["cats", "rain", "bread", "trains", "music"]
@@ -57,7 +57,7 @@ def main() -> None:
     scores = ranker.score([row["prompt"] for row in rows])
     lengths = np.array([row["response_tokens"] for row in rows])
     trace = Trace(np.full_like(lengths, 20), lengths)
-    rules = StepRules(kv_budget=4000, max_num_seqs=16)
+    rules = EngineModel.vllm(kv_budget=4000, max_num_seqs=16)
     fcfs = simulate(trace, "fcfs", rules).completion_s.mean()
     ours = simulate(trace, "pars", rules, score=scores).completion_s.mean()
     best = simulate(trace, "pars", rules, score=lengths).completion_s.mean()

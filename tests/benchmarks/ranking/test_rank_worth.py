@@ -14,7 +14,7 @@ from benchmarks.ranking.parts.rank_worth_page import chosen, gain, page
 from benchmarks.ranking.parts.rank_worth_traces import CHAT_ENGINE, WORKLOADS, lengths
 from benchmarks.ranking.parts.rank_worth_trained_page import expected_gain
 from benchmarks.ranking.rank_worth_trained import NOISE, SCORES, curves
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import StepTime
 
 DATA = Path(DEFAULT_DATA)
@@ -66,7 +66,7 @@ def test_the_engine_has_the_memory_that_the_weights_leave():
 @pytest.mark.parametrize("decode", [[5, 5, 5], [1, 2, 4, 9, 30], [100, 1]])
 def test_the_limit_is_where_long_bursts_go(decode):
     """One request at a time, so that work is the answer's steps; a long line."""
-    rules, copies = StepRules(10**6, max_num_seqs=1), 400
+    rules, copies = EngineModel.vllm(10**6, max_num_seqs=1), 400
     o = np.array(decode * copies)
     work = work_s(np.ones_like(o), o, rules, StepTime())
     assert work.tolist() == o.tolist()

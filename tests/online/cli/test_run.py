@@ -77,7 +77,7 @@ def test_log_and_plot(run, tmp_path):
         ),
         (["--method", "svf", "--max-wait", 1], "--max-wait is for --mode policy"),
         (["--method", "magic"], "unknown method 'magic'"),
-        (["--engine", "gpu"], "--engine gpu: choose one of: step, vllm"),
+        (["--engine", "gpu"], "unknown engine 'gpu'; choose one of: step, vllm"),
         (["--model", "m"], "--model is for --engine vllm only"),
         (["--step-time", "a100-llama-3-8b"], "its steps differ in length"),
         (["--plot", "usage.txt"], "must end in .png"),

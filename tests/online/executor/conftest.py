@@ -10,6 +10,7 @@ import pytest
 from benchmarks.common.data import TINY_MODEL_LEN
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_version import installed_version
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,10 +35,11 @@ def real_engine() -> Iterator[Callable[..., VllmEngine]]:
 
     started: list[VllmEngine] = []
 
-    def start(table, policy, *, prompts=None, **settings):
-        settings.setdefault("max_model_len", TINY_MODEL_LEN)
-        settings.setdefault("max_num_seqs", 64)
-        engine = VllmEngine(table, policy, VllmSettings(**settings), prompts=prompts)
+    def start(table, policy, *, prompts=None, max_model_len=TINY_MODEL_LEN, **given):
+        fields = {"block_size": 32, "max_num_seqs": 64, "max_batched_tokens": 8192}
+        model = EngineModel.vllm(**{**fields, **given})
+        settings = VllmSettings(model, max_model_len=max_model_len)
+        engine = VllmEngine(table, policy, settings, prompts=prompts)
         started.append(engine)
         return engine
 

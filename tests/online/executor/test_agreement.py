@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from online.driver import drive
 from online.executor.execution import execute_plan, plan_run
 from online.policy import make_policy
 from online.requests import RequestTable
-from online.rules import StepRules
+from online.simulator import simulate
 from online.step_engine import StepEngine
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import POLICY_OPTIONS
 
 KV_BUDGET = 4096
@@ -39,8 +42,7 @@ def same_logs(real, twin, what):
 
 def agree(real_engine, instance, method, mode, **settings):
     """Run both engines and compare everything that the logs hold."""
-    rules = StepRules(KV_BUDGET, 32, settings["max_num_seqs"],
-                      settings["max_batched_tokens"])  # fmt: skip
+    rules = EngineModel.vllm(KV_BUDGET, block_size=32, **settings)
     plan = plan_run(instance, rules, method, mode=mode)
     execution = execute_plan(
         plan,
@@ -79,6 +81,28 @@ def test_every_request_finishes_in_the_step_that_was_said(
 
 
 @pytest.mark.parametrize("method", ["fcfs", "svf"])
+@pytest.mark.parametrize(
+    ("settings", "threshold"), [(WIDE, 48), (NARROW, 20), (NARROW, 1)]
+)
+def test_the_limit_on_long_prompts_is_that_of_vllm(
+    real_engine, method, settings, threshold
+):
+    """Prompts are cut to it, but not that of the last request, which is alone."""
+    instance = scaled_mix(80, 7)
+    last = instance.replace(
+        prefill=[*instance.prefill, 300],
+        decode=[*instance.decode, 5],
+        arrival=[*instance.arrival, 20_000],
+    )
+    limit = {"long_prefill_token_threshold": threshold}
+    cut = agree(real_engine, last, method, "policy", **settings, **limit)
+    whole = simulate(last, method, replace(cut.rules, long_prefill_token_threshold=0))
+    took = cut.log.first_token_step - cut.log.start_step
+    assert took[-1] == 300 // (settings["max_batched_tokens"] + 1)
+    assert (took[:-1] > (whole.first_token_step - whole.start_step)[:-1]).any()
+
+
+@pytest.mark.parametrize("method", ["fcfs", "svf"])
 def test_arrivals_agree_too(real_engine, method):
     """Requests that come while others run."""
     agree(real_engine, scaled_mix(150, 4, rate=0.7), method, "policy", **NARROW)
@@ -111,7 +135,9 @@ def test_stock_scheduler_is_fcfs(real_engine):
 
     instance = scaled_mix(150, 5)
     execution = agree(real_engine, instance, "fcfs", "policy", **WIDE)
-    settings = VllmSettings(KV_BUDGET, max_model_len=1024, **WIDE)
+    settings = VllmSettings(
+        EngineModel.vllm(KV_BUDGET, block_size=32, **WIDE), max_model_len=1024
+    )
     stock = run_baseline(instance, settings)
     assert stock.completion_step.tolist() == execution.log.completion_step.tolist()
     assert stock.preemptions == execution.log.preemptions.sum() > 0

@@ -14,9 +14,9 @@ from online.executor import vllm_version
 from online.executor.execution import execute_plan, plan_run
 from online.executor.hints import Hints
 from online.executor.planning import plan_for, tokens_per_step
-from online.rules import StepRules
 from online.step_engine import StepEngine
 from sortedf import Instance, OversizeError
+from sortedf.engine_model import EngineModel
 from sortedf.errors import MissingExtraError
 
 JUNK = st.none() | st.text() | st.booleans() | st.floats() | st.integers()
@@ -60,7 +60,7 @@ def test_a_version_that_was_not_tested_is_named_and_tried(monkeypatch, caplog):
 def test_plans_are_kept_to_the_step(method, tokens):
     """Every request completes when the plan says, and nobody is preempted."""
     instance = scaled_mix(150, 6, rate=0.5)
-    rules = StepRules(3200, 32, 64, tokens)
+    rules = EngineModel.vllm(3200, 32, 64, tokens)
     plan = plan_run(instance, rules, method, mode="plan")
     execution = execute_plan(
         plan, instance, lambda table, policy: StepEngine(table, rules, policy)
@@ -74,13 +74,13 @@ def test_plans_are_kept_to_the_step(method, tokens):
 def test_plans_use_the_last_block():
     """Four requests whose peaks fill the cache to the last token run at once."""
     instance = Instance([33] * 4, [32] * 4, 10_000)  # 64 slots each in the end
-    rules = StepRules(256, 32)
+    rules = EngineModel.vllm(256, 32)
     assert plan_for(instance, rules, "svf").start.tolist() == [0, 0, 0, 0]
 
 
 def test_prompts_of_several_steps_cannot_be_planned():
     instance = Instance([10, 500], [5, 5], 10_000)
-    rules = StepRules(1024, 32, max_batched_tokens=64)
+    rules = EngineModel.vllm(1024, 32, max_batched_tokens=64)
     with pytest.raises(OversizeError, match="request 1 has a prompt of 500 tokens"):
         plan_run(instance, rules, "svf", mode="plan")
     plan = plan_run(instance, rules, "svf", mode="list")
@@ -91,7 +91,7 @@ def test_prompts_of_several_steps_cannot_be_planned():
 
 
 def test_modes_and_methods_are_refused_by_name():
-    instance, rules = scaled_mix(5, 1), StepRules(3200, 32)
+    instance, rules = scaled_mix(5, 1), EngineModel.vllm(3200, 32)
     with pytest.raises(ValueError, match="must be one of: plan, list, policy"):
         plan_run(instance, rules, "svf", mode="guess")
     with pytest.raises(ValueError, match="unknown method 'fifo'"):

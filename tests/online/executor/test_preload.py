@@ -12,7 +12,7 @@ import pytest
 from online.executor.preload import preload
 from online.executor.vllm_version import installed_version
 from online.policy import make_policy
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 
 RUN = """
@@ -35,7 +35,9 @@ def ready():
 late = {}
 for policy in sys.argv[1:]:
     os.environ["SORTEDF_SCHEDULER"] = json.dumps({"policy": policy})
-    llm, vllm = start_engine(VllmSettings(1280, max_num_seqs=48, max_model_len=512))
+    llm, vllm = start_engine(
+        VllmSettings(EngineModel.vllm(1280, 32, 48, 8192), max_model_len=512)
+    )
     before = ready()
     for i in range(160):
         params = vllm.SamplingParams(
@@ -69,11 +71,13 @@ def test_kernels_are_there_before_requests():
 @pytest.mark.parametrize(
     "rules",
     [
-        StepRules(kv_budget=1),
-        StepRules(kv_budget=64, block_size=32, max_num_seqs=1, max_batched_tokens=1),
-        StepRules(kv_budget=640, block_size=16, max_batched_tokens=20),
-        StepRules(kv_budget=10**6, block_size=1, max_num_seqs=8, watermark=0.1),
-        StepRules(4096, 32, 16, 16, chunked_prefill=True, watermark=0.5),
+        EngineModel.vllm(kv_budget=1),
+        EngineModel.vllm(
+            kv_budget=64, block_size=32, max_num_seqs=1, max_batched_tokens=1
+        ),
+        EngineModel.vllm(kv_budget=640, block_size=16, max_batched_tokens=20),
+        EngineModel.vllm(kv_budget=10**6, block_size=1, max_num_seqs=8, watermark=0.1),
+        EngineModel.vllm(4096, 32, 16, 16, chunked_prefill=True, watermark=0.5),
     ],
 )
 @pytest.mark.parametrize("policy", ["fcfs", "svf", "sorted-f-amin", "srpt", "mlfq"])
@@ -90,5 +94,5 @@ def test_a_policy_that_fails_is_logged(caplog):
         def decide(self, state):
             raise RuntimeError("out of order")
 
-    preload(Failing(), StepRules(kv_budget=100), UNIT_STEPS)
+    preload(Failing(), EngineModel.vllm(kv_budget=100), UNIT_STEPS)
     assert "out of order" in caplog.text

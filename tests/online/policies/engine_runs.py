@@ -18,11 +18,11 @@ from tests.online.strategies import rules_for
 from tests.strategies import instances
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
     from online.run_log import RunLog
     from online.state import Decision, Policy, State
     from online.step_engine import StepRecord
     from sortedf import Instance
+    from sortedf.engine_model import EngineModel
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "distboost": [{"gamma": 0.1}],
@@ -94,7 +94,7 @@ class Run:
 
 def run(
     instance: Instance,
-    rules: StepRules,
+    rules: EngineModel,
     policy: str | Policy,
     *,
     predicted: list[int] | None = None,
@@ -127,7 +127,7 @@ def run(
 
 
 @st.composite
-def cases(draw: st.DrawFn, **kwargs: Any) -> tuple[Instance, StepRules]:
+def cases(draw: st.DrawFn, **kwargs: Any) -> tuple[Instance, EngineModel]:
     """Draw an instance with engine rules under which every request can run."""
     instance = draw(instances(**kwargs))
     return instance, draw(rules_for(instance))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from online.rules import StepRules
+    from sortedf.engine_model import EngineModel
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Candidate:
 def choose(
     running: list[Candidate],
     waiting: list[Candidate],
-    rules: StepRules,
+    rules: EngineModel,
     free_blocks: int,
     hysteresis: float,
     headroom: int,

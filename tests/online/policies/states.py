@@ -8,8 +8,8 @@ import numpy as np
 
 from online import step_kernels as k
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.state import State
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ class World:
     """Requests of which a test says who waits and who runs; it keeps what changed."""
 
     def __init__(
-        self, prefill: list[int], decode: list[int], rules: StepRules | None = None
+        self, prefill: list[int], decode: list[int], rules: EngineModel | None = None
     ) -> None:
         n = len(prefill)
         self.table = RequestTable.of_arrays(
             np.array(prefill), np.array(decode), np.arange(n) * 0.5
         )
-        self.rules = rules or StepRules(1000)
+        self.rules = rules or EngineModel.vllm(1000)
         self.waiting: dict[int, None] = {}
         self.running: list[int] = []
         self.joined: list[int] = []

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.rules import StepRules
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
 
 pytestmark = pytest.mark.kernel
@@ -33,9 +33,11 @@ def test_everything_finishes_and_nothing_overflows(name, options, case, off):
 def test_all_policies_agree_when_there_is_no_load(name, options):
     """Requests that never meet leave nothing to decide."""
     instance = Instance([5, 9, 3, 7], [4, 2, 9, 1], 100, arrival=[0, 50, 60, 200])
-    got = run(instance, StepRules(100, block_size=4, max_batched_tokens=6), name,
+    got = run(instance, EngineModel.vllm(100, block_size=4, max_batched_tokens=6), name,
               **options)  # fmt: skip
-    base = run(instance, StepRules(100, block_size=4, max_batched_tokens=6), "fcfs")
+    base = run(
+        instance, EngineModel.vllm(100, block_size=4, max_batched_tokens=6), "fcfs"
+    )
     assert got.fates() == base.fates()
 
 
@@ -43,7 +45,9 @@ def test_all_policies_agree_when_there_is_no_load(name, options):
 def test_identical_arrivals_and_lengths_are_served_by_id(name, options):
     """Where nothing tells requests apart, the lower id starts no later."""
     instance = Instance([4] * 9, [5] * 9, 30)
-    starts = run(instance, StepRules(30), name, **options).log.start_step.tolist()
+    starts = run(
+        instance, EngineModel.vllm(30), name, **options
+    ).log.start_step.tolist()
     assert starts == sorted(starts)
 
 
@@ -55,7 +59,7 @@ def test_overload_only_makes_the_queue_longer(name, options):
     instance = Instance(
         rng.integers(1, 30, n), rng.integers(1, 20, n), 60, arrival=np.arange(n) // 4
     )
-    rules = StepRules(60, block_size=4, max_num_seqs=5, max_batched_tokens=24)
+    rules = EngineModel.vllm(60, block_size=4, max_num_seqs=5, max_batched_tokens=24)
     done = run(instance, rules, name, **options)
     assert max(r.num_waiting for r in done.records) > n / 2
 
@@ -70,7 +74,7 @@ def test_a_cold_request_is_not_starved_by_a_hot_stream(name, options, eviction):
     prefill, decode = np.full(n, 4), np.full(n, 6)
     prefill[7], decode[7] = 30, 20
     instance = Instance(prefill, decode, 50, arrival=np.arange(n) // 2)
-    rules = StepRules(50, block_size=2, max_num_seqs=6, eviction=eviction)
+    rules = EngineModel.vllm(50, block_size=2, max_num_seqs=6, eviction=eviction)
     score = decode.astype(float).tolist()
     done = run(
         instance, rules, name, score=score, max_wait_s=max_wait, **options

@@ -7,9 +7,9 @@ import pytest
 
 from online.policy import make_policy
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.step_engine import StepEngine
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import run
 
 pytestmark = pytest.mark.kernel
@@ -24,8 +24,8 @@ def test_a_burst_of_short_requests_after_a_long_one(name):
     """
     instance = Instance([60, 95] + [5] * 20, [80, 40] + [3] * 20, 150,
                         arrival=[0, 1] + [20] * 20)  # fmt: skip
-    fcfs = run(instance, StepRules(150), "fcfs").log
-    done = run(instance, StepRules(150), name).log
+    fcfs = run(instance, EngineModel.vllm(150), "fcfs").log
+    done = run(instance, EngineModel.vllm(150), name).log
     short = slice(2, None)
     assert fcfs.start_s[short].min() >= fcfs.start_s[1]
     assert done.completion_s[short].mean() < fcfs.completion_s[short].mean() / 2
@@ -38,11 +38,11 @@ def test_a_hot_stream_starves_a_cold_request_only_without_a_bound():
     prefill, decode = np.full(n, 4), np.full(n, 6)
     prefill[5], decode[5] = 30, 15
     instance = Instance(prefill, decode, 48, arrival=np.arange(n) // 2)
-    starved = run(instance, StepRules(48), "svf").log
-    bounded = run(instance, StepRules(48), "svf", max_wait_s=30).log
+    starved = run(instance, EngineModel.vllm(48), "svf").log
+    bounded = run(instance, EngineModel.vllm(48), "svf", max_wait_s=30).log
     assert starved.start_s[5] > 0.8 * starved.start_s.max()
     assert bounded.start_s[5] <= instance.arrival[5] + 30 + 6
-    aged = run(instance, StepRules(48), "svf-aged", patience=2.0).log
+    aged = run(instance, EngineModel.vllm(48), "svf-aged", patience=2.0).log
     work = (30 * 15 + 15 * 16 / 2) / 48
     least = (4 * 6 + 6 * 7 / 2) / 48
     last_before = instance.arrival[5] + 2 * (work - least)
@@ -59,7 +59,7 @@ def test_shortest_first_on_lengths_far_apart():
     decode = rng.permutation(np.repeat([128, 512, 2048, 8192], [32, 20, 8, 4]))
     arrival = np.cumsum(rng.exponential(40, n)).astype(int)
     instance = Instance(np.full(n, 50), decode, 10_000, arrival=arrival)
-    rules = StepRules(10_000, block_size=16)
+    rules = EngineModel.vllm(10_000, block_size=16)
 
     def slowdown(name: str) -> np.ndarray:
         log = run(instance, rules, name, max_steps=200_000).log
@@ -81,7 +81,7 @@ def test_evicted_again_and_again_it_still_gets_on():
         ("las", {}),
         ("uniboost", {"gamma": 1e-6, "guard_tokens": 8}),
     ]:
-        done = run(instance, StepRules(82), name, **options)
+        done = run(instance, EngineModel.vllm(82), name, **options)
         evictions[name] = sum(0 in r.evicted for r in done.records)
     assert evictions["uniboost"] <= np.log2(80 / 8) + 1
     assert evictions["uniboost"] <= evictions["las"]
@@ -94,7 +94,7 @@ def test_of_two_equal_requests_the_preempted_one_comes_back_before_the_newer():
     instance = Instance([20] * 3, [10] * 3, 45, arrival=[0, 0, 1])
     first_three = {}
     for name in ("fcfs", "las"):
-        done = run(instance, StepRules(45), name)
+        done = run(instance, EngineModel.vllm(45), name)
         first_three[name] = [i for r in done.records for i in r.started][:3]
     assert first_three == {"fcfs": [0, 1, 1], "las": [0, 1, 2]}
 
@@ -105,12 +105,18 @@ def test_two_that_only_fit_one_by_one_do_not_take_turns_for_ever(name, eviction)
     """Even where an eviction loses all that was made."""
     instance = Instance([8, 8], [12, 12], 20)
     options = {"gamma": 1e-6} if name.startswith("uniboost") else {}
-    run(instance, StepRules(20, eviction=eviction), name, max_steps=500, **options)
+    run(
+        instance,
+        EngineModel.vllm(20, eviction=eviction),
+        name,
+        max_steps=500,
+        **options,
+    )
 
 
 def test_first_chunks_where_whole_prompts_are_not_reserved():
     """Twelve tokens fit beside the first prompt, and so the second one starts, too."""
-    rules = StepRules(40, max_batched_tokens=16, reserve_prompt=False)
+    rules = EngineModel.vllm(40, max_batched_tokens=16, reserve_prompt=False)
     log = run(Instance([15, 30], [9, 2], 40), rules, "fcfs").log
     assert log.start_step.tolist() == [1, 1]
 
@@ -119,7 +125,7 @@ def test_what_becomes_known_of_a_running_request_counts_at_once():
     """It will end sooner than was said, so that another can start now."""
     table = RequestTable.of_arrays([10, 30], [30, 20], [0.0, 0.0], predicted=[60, 20])
     policy = make_policy("svf")
-    engine = StepEngine(table, StepRules(77), policy)
+    engine = StepEngine(table, EngineModel.vllm(77), policy)
     engine.add(0)
     engine.step(0.0)
     engine.add(1)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.rules import StepRules
 from sortedf import place
 from sortedf.methods.table import RULES
 from sortedf.options import Options
@@ -37,7 +36,7 @@ def test_equals_placement(name, instance, backfill):
         + instance.decode * (instance.decode + 1) // 2,
     }[name]
     order = sorted(place_of, key=lambda i: (key[i], instance.arrival[i], i))
-    rules = StepRules.of_model(instance.kv_budget, instance.engine)
+    rules = instance.engine
     done = run(instance, rules, name, admission="look-ahead", backfill=backfill)
     expected = place(instance, order, backfill=backfill)
     assert done.log.start_s.tolist() == expected.start.tolist()
@@ -49,7 +48,7 @@ def test_equals_placement(name, instance, backfill):
 @settings(max_examples=40)
 def test_sorted_f_online_is_sorted_f_on_a_backlog(instance, backfill):
     """With everything there at once and exact groups it is the offline method."""
-    rules = StepRules.of_model(instance.kv_budget, instance.engine)
+    rules = instance.engine
     done = run(instance, rules, "sorted-f-online", groups="exact", backfill=backfill)
     order = RULES["exact"](instance, Options())
     expected = place(instance, order, backfill=backfill)

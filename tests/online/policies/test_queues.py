@@ -12,7 +12,7 @@ from online.policies.parts.group_queue import GroupQueue
 from online.policies.parts.lengths import PredictedLengths, Raised
 from online.policies.parts.moving_queue import MovingQueue
 from online.policies.parts.ranked_queue import RankedQueue
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.groups import Exact, quantile_greedy
 from sortedf.options import Options
 from tests.online.policies.states import World
@@ -60,7 +60,7 @@ def test_ranked_and_moving_queues_equal_sorting(rounds, count):
 def test_a_plan_holds_all_that_wait_and_no_others(rounds):
     """Whenever groups are selected again."""
     for every, keep in [(0, False), (1, False), (1, True), (3, True)]:
-        world = World(list(range(1, 21)), [5, 2, 9, 4] * 5, StepRules(60))
+        world = World(list(range(1, 21)), [5, 2, 9, 4] * 5, EngineModel.vllm(60))
         told = PredictedLengths()
         queue = GroupQueue(quantile_greedy, told, every=every, keep_group=keep)
         for moves in rounds:
@@ -73,7 +73,7 @@ def test_a_plan_holds_all_that_wait_and_no_others(rounds):
 
 def plan(every: int, keep_group: bool) -> list[int]:
     """Order after two of four have started and a short one has arrived."""
-    world = World([10] * 5, [6, 6, 6, 6, 1], StepRules(64))
+    world = World([10] * 5, [6, 6, 6, 6, 1], EngineModel.vllm(64))
     told = PredictedLengths()
     select = Exact(Options())
     queue = GroupQueue(select, told, every=every, keep_group=keep_group)

@@ -14,10 +14,10 @@ from online.policies.parts.preempting import Preempting
 from online.policy import make_policy
 from online.predictors import make_predictor
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.state import NOTHING, Decision
 from online.step_engine import StepEngine
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import StepTime
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases
 
@@ -183,7 +183,7 @@ def test_most_steps_are_quiet_under_load(name, off):
     instance = Instance([10] * 40, [200] * 40, 2200)
     policy = Counting(make_policy(name))
     done = records(
-        instance, StepRules(2200), policy, StepTime(), [],
+        instance, EngineModel.vllm(2200), policy, StepTime(), [],
         predicted=(instance.decode * off).astype(int),
     )  # fmt: skip
     assert len(done) > 400

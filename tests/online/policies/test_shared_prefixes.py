@@ -11,8 +11,8 @@ from online import step_kernels as k
 from online.policies.parts.look_ahead import LookAhead
 from online.prefix_forest import PrefixForest
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.state import State
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 
 pytestmark = pytest.mark.kernel
@@ -127,9 +127,9 @@ def test_equals_holding_the_blocks_one_by_one(moment):
     prefill = np.array([len(prompt) for prompt in cache.prompts])
     forest, held, there = begun(cache, made)
     longest = int((prefill + decode).max())
-    rules = StepRules(1, counts_new_token=extra)
+    rules = EngineModel.vllm(1, counts_new_token=extra)
     least = -(-(longest + 1) // cache.size)
-    rules = StepRules(
+    rules = EngineModel.vllm(
         (least + more) * cache.size, cache.size, counts_new_token=extra,
         max_num_seqs=None if seqs is None else max(seqs, len(made), 1),
     )  # fmt: skip

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 from online.policy import make_policy
-from online.rules import StepRules
 from online.starvation import BoundedWait
 from online.state import Decision
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
 
 pytestmark = pytest.mark.kernel
@@ -25,7 +25,9 @@ class HoldsBack:
 
 def test_a_policy_that_holds_back_is_overruled_in_time():
     """The engine is asked again when the first is overdue, not when the policy says."""
-    done = run(Instance([3], [2], 10), StepRules(10), BoundedWait(HoldsBack(), 7.0))
+    done = run(
+        Instance([3], [2], 10), EngineModel.vllm(10), BoundedWait(HoldsBack(), 7.0)
+    )
     assert done.log.start_s.tolist() == [7.0]
 
 
@@ -86,7 +88,7 @@ def test_an_overdue_request_runs_to_its_end(name, options, gap):
     prefill[0], decode[0] = 25, 30
     instance = Instance(prefill, decode, 60, arrival=(np.arange(n) * gap).astype(int))
     policy = make_policy(name, max_wait_s=20.0, **options)
-    run(instance, StepRules(60), Referee(policy, 20.0))
+    run(instance, EngineModel.vllm(60), Referee(policy, 20.0))
 
 
 @pytest.mark.parametrize("max_wait_s", [-1.0, float("nan"), float("inf")])

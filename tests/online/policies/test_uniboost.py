@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from online.policies.parts.boost import AdaptiveGamma, boost, tail_slope
 from online.policies.parts.geometric import level, threshold
 from online.policies.uniboost import Boosted, FixedGamma
-from online.rules import StepRules
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import cases, run
 
 pytestmark = pytest.mark.kernel
@@ -86,7 +86,7 @@ def test_an_adaptive_gamma_is_put_to_use(name):
         rng.integers(1, 20, n), rng.integers(1, 30, n), 120,
         arrival=np.sort(rng.integers(0, 2000, n)),
     )  # fmt: skip
-    done = run(instance, StepRules(120), name, window=400)
+    done = run(instance, EngineModel.vllm(120), name, window=400)
     policy = done.watched.policy
     gamma = getattr(policy, "gamma", None) or policy.scorer.gamma
     assert 0 < gamma.value < math.inf
@@ -116,8 +116,10 @@ def test_memguard_evicts_logarithmically_often(case, first):
 def test_memguard_stops_the_thrashing_of_its_base():
     """Many equal long requests: least attained service swaps without end."""
     instance = Instance([10] * 12, [60] * 12, 160)
-    base = run(instance, StepRules(160), "uniboost-base", gamma=1e-6)
-    guarded = run(instance, StepRules(160), "uniboost", gamma=1e-6, guard_tokens=8)
+    base = run(instance, EngineModel.vllm(160), "uniboost-base", gamma=1e-6)
+    guarded = run(
+        instance, EngineModel.vllm(160), "uniboost", gamma=1e-6, guard_tokens=8
+    )
     assert guarded.evictions < base.evictions / 5
     assert guarded.log.completion_s.mean() < base.log.completion_s.mean()
 

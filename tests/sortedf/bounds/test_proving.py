@@ -130,7 +130,8 @@ def test_caps_only_raise_the_optimum():
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 30, (2, 50))
     free = Instance(*lengths, 200)
-    capped = free.replace(engine=EngineModel(max_num_seqs=3, max_batched_tokens=40))
+    caps = EngineModel(200, max_num_seqs=3, max_batched_tokens=40)
+    capped = free.replace(engine=caps)
     assert bound(free).value == bound(capped).value
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online.rules import StepRules
 from online.simulator import simulate
 from sortedf.bounds import seconds
 from sortedf.bounds.seconds import seconds_bound
+from sortedf.engine_model import EngineModel
 from sortedf.engine_plan.seconds_certificate import (
     MIX_SCALE,
     UNITS,
@@ -121,7 +121,7 @@ def test_no_changed_certificate_proves_too_much(
 
 def test_certificate_of_another_workload_is_refused() -> None:
     """It names the requests, rules and step times that it is about."""
-    rules = StepRules(kv_budget=100)
+    rules = EngineModel.vllm(kv_budget=100)
     claim = seconds_bound(EngineWorkload([3], [2], rules)).certificate
     with pytest.raises(CertificateError, match="another workload"):
         seconds_prove(EngineWorkload([3], [3], rules), claim)
@@ -135,9 +135,9 @@ def test_vllm_counts_a_token_less_than_the_papers() -> None:
 
     A bound that counts `s + j` tokens says that they take three.
     """
-    workload = EngineWorkload([1, 1], [1, 1], StepRules(kv_budget=2))
+    workload = EngineWorkload([1, 1], [1, 1], EngineModel.vllm(kv_budget=2))
     assert seconds_bound(workload).total_s == pytest.approx(2, rel=1e-9)
-    papers = StepRules(kv_budget=2, counts_new_token=True)
+    papers = EngineModel.vllm(kv_budget=2, counts_new_token=True)
     papers_own = EngineWorkload([1, 1], [1, 1], papers)
     assert seconds_bound(papers_own).total_s == pytest.approx(3, rel=1e-6)
 
@@ -145,13 +145,13 @@ def test_vllm_counts_a_token_less_than_the_papers() -> None:
 def test_last_position_of_a_prompt_may_cost_what_a_decoded_token_costs() -> None:
     """A chunk of one token counts as decoding: no bound may charge it as a prompt."""
     step_time = StepTime(1.0, prefill_token_s=5.0)
-    workload = EngineWorkload([1], [1], StepRules(kv_budget=9), (step_time,))
+    workload = EngineWorkload([1], [1], EngineModel.vllm(kv_budget=9), (step_time,))
     assert seconds_bound(workload).total_s == 1.0 == least_total(workload)
 
 
 def test_larger_of_two_forms_is_bounded_by_a_mean_of_them() -> None:
     """A mean of computing and reading can prove more than either alone."""
-    rules = StepRules(kv_budget=400, max_num_seqs=2, max_batched_tokens=64)
+    rules = EngineModel.vllm(kv_budget=400, max_num_seqs=2, max_batched_tokens=64)
     lengths = ([40, 30, 20, 4, 3], [3, 5, 9, 30, 25])
     computing = StepTime(0.01, prefill_token_s=0.3, running_s=0.01)
     reading = StepTime(0.2, kv_token_s=0.01)
@@ -173,7 +173,7 @@ def test_runs_of_the_simulator_are_above_it(policy: str, preset: str) -> None:
         rng.integers(1, 300, 200),
         np.sort(rng.uniform(0, 20, 200)),
     )
-    rules = StepRules(60_000, 16, max_num_seqs=16, max_batched_tokens=512)
+    rules = EngineModel.vllm(60_000, 16, max_num_seqs=16, max_batched_tokens=512)
     log = simulate(trace, policy, rules, step_time=PRESETS[preset])
     workload = EngineWorkload(
         trace.prefill, trace.decode, rules, (PRESETS[preset],), trace.arrival_s
@@ -186,6 +186,6 @@ def test_runs_of_the_simulator_are_above_it(policy: str, preset: str) -> None:
 def test_blocks_matter() -> None:
     """Requests that hold whole blocks leave room for fewer of them."""
     lengths = ([1] * 12, [8] * 12)
-    small = seconds_bound(EngineWorkload(*lengths, StepRules(32, 1)))
-    large = seconds_bound(EngineWorkload(*lengths, StepRules(32, 16)))
+    small = seconds_bound(EngineWorkload(*lengths, EngineModel.vllm(32, 1)))
+    large = seconds_bound(EngineWorkload(*lengths, EngineModel.vllm(32, 16)))
     assert large.total_s > small.total_s

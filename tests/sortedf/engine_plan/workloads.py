@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.step_time import StepTime
 
 
 @st.composite
-def engine_rules(draw: st.DrawFn, lengths: list[tuple[int, int]]) -> StepRules:
+def engine_rules(draw: st.DrawFn, lengths: list[tuple[int, int]]) -> EngineModel:
     """Draw rules under which each of the requests can run."""
     size = draw(st.sampled_from([1, 1, 2, 3]))
     extra = draw(st.booleans())
@@ -19,11 +19,12 @@ def engine_rules(draw: st.DrawFn, lengths: list[tuple[int, int]]) -> StepRules:
     smallest = -(-(longest - 1 + extra) // size)
     blocks = draw(st.integers(smallest, 2 * smallest + 2))
     cap = draw(st.integers(1 if chunked else longest, longest + 3))
-    return StepRules(
+    tokens = draw(st.sampled_from([None, cap]))
+    return EngineModel.vllm(
         blocks * size,
         size,
-        draw(st.none() | st.integers(1, 3)),
-        draw(st.sampled_from([None, cap])),
+        draw(st.none() | st.integers(1, min(tokens or 3, 3))),
+        tokens,
         chunked_prefill=chunked,
         reserve_prompt=draw(st.booleans()),
         watermark=draw(st.sampled_from([0.0, 0.2])),

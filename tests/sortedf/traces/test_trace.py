@@ -131,8 +131,8 @@ def test_dropping_everything_is_an_error():
 def test_the_engine_counts_too():
     """Blocks and caps decide which requests can run."""
     made = Trace([3, 4], [1, 2])
-    engine = EngineModel(block_size=4)
-    inst, kept = made.to_instance(7, engine=engine, drop_oversize=True)
+    engine = EngineModel(7, block_size=4)
+    inst, kept = made.to_instance(engine=engine, drop_oversize=True)
     assert (kept.tolist(), inst.engine) == ([0], engine)
 
 

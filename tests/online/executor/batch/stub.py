@@ -12,7 +12,7 @@ from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_method import read_method
 from online.executor.batch.engine_settings import EngineSettings
 from online.executor.batch.job import BatchJob
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ class StubEngine:
     """Echoes prompts; by content one raises, and one kills the engine."""
 
     def __init__(self, calls=None, delay_s=None, at_once=1000):
-        self.rules = StepRules(1024, 16, 8, 256)
+        self.rules = EngineModel.vllm(1024, 16, 8, 256)
         self.max_model_len = 512
         self.counts = {"preemptions": 0}
         self.asked = []

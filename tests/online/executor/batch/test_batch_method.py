@@ -6,7 +6,7 @@ import pytest
 
 from online.executor.batch.batch_method import read_method, start_order
 from online.policy import POLICIES, make_policy
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from sortedf.methods import METHODS
 
 
@@ -40,7 +40,7 @@ def test_others_are_refused(text, message):
 
 
 def test_places_follow_the_plan():
-    rules = StepRules(1024, 16, 8, 64)
+    rules = EngineModel.vllm(1024, 16, 8, 64)
     method = read_method("exact")
     assert start_order([200, 1, 0, 30], [100, 2, 5, 2000], rules, method) == [
         1,

@@ -17,8 +17,8 @@ from online.policies.parts.expected_room import POINTS, ExpectedRoom
 from online.policies.parts.work import engine_work_s
 from online.policies.svf_blind import LOOK_EVERY, svf_blind
 from online.policy import make_policy
-from online.rules import StepRules
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.policies.engine_runs import cases, run
 from tests.online.policies.states import World
@@ -43,7 +43,7 @@ def finished(lengths: list[list[int]]) -> Answers:
 def test_work_is_a_share_of_full_steps_and_the_prompt():
     """By hand: a volume of 30 in a cache of 60 is half a step that reads all of it."""
     time = StepTime(1.0, prefill_token_s=0.01, running_s=0.5, kv_token_s=0.1)
-    rules = StepRules(63, block_size=4)
+    rules = EngineModel.vllm(63, block_size=4)
     work = engine_work_s(np.array([20]), np.array([30.0]), rules, time)
     assert work.tolist() == [pytest.approx(0.5 * (1 + 0.1 * 60) + 0.2)]
 
@@ -51,7 +51,7 @@ def test_work_is_a_share_of_full_steps_and_the_prompt():
 @given(st.lists(comings_and_goings, max_size=6), st.sampled_from([0.1, 1.0, 20.0]))
 def test_the_queue_equals_sorting_by_score(rounds, share):
     """Whatever came and went, with a gamma that fits the backlog."""
-    world = World(PREFILL, DECODE, StepRules(100))
+    world = World(PREFILL, DECODE, EngineModel.vllm(100))
     queue = BoostQueue(share, None)
 
     def work(i: int) -> float:
@@ -100,7 +100,7 @@ def volume_s(s: int, o: int) -> float:
 
 def test_a_new_prediction_is_taken_in():
     """The backlog and the order are those of the new lengths."""
-    world = World([10, 10], [40, 30], StepRules(100))
+    world = World([10, 10], [40, 30], EngineModel.vllm(100))
     queue = BoostQueue(1.0, None)
     world.arrive(range(2))
     queue.update(world.look())
@@ -115,7 +115,7 @@ def test_a_new_prediction_is_taken_in():
 
 def test_a_backlog_that_grows_changes_the_order_of_those_who_wait():
     """A large request is first while it waits alone, and then small ones overtake."""
-    world = World([50, 10, 90, 90], [40, 1, 90, 90], StepRules(100))
+    world = World([50, 10, 90, 90], [40, 1, 90, 90], EngineModel.vllm(100))
     queue = BoostQueue(0.01, None)
     world.arrive([0, 1])
     queue.update(world.look())
@@ -131,7 +131,7 @@ def test_a_backlog_that_grows_changes_the_order_of_those_who_wait():
 def test_expected_volumes_are_those_of_the_answers_seen():
     """`E[s o + o (o + 1) / 2]` over the lengths that were seen."""
     seen = [2, 4, 12]
-    world = World([10, 30], [1, 1], StepRules(100))
+    world = World([10, 30], [1, 1], EngineModel.vllm(100))
     queue = BoostQueue(1.0, None, finished([seen]))
     world.arrive(range(2))
     queue.update(world.look())
@@ -141,7 +141,7 @@ def test_expected_volumes_are_those_of_the_answers_seen():
 
 def test_requests_may_be_passed_over():
     """Without boosts it is a placement, with its window."""
-    instance, rules = Instance([5, 6, 1], [3, 2, 1], 10), StepRules(10)
+    instance, rules = Instance([5, 6, 1], [3, 2, 1], 10), EngineModel.vllm(10)
     for backfill, start in ((0, [0, 3, 3]), (1, [0, 3, 0])):
         log = run(instance, rules, "svf-boost", gamma=math.inf, backfill=backfill).log
         assert (log.start_step - 1).tolist() == start
@@ -149,7 +149,7 @@ def test_requests_may_be_passed_over():
 
 def test_the_blind_one_looks_again_after_a_while():
     """What runs is expected to hold less as time goes by, without any event."""
-    world = World([30, 30], [40, 40], StepRules(50))
+    world = World([30, 30], [40, 40], EngineModel.vllm(50))
     policy = svf_blind()
     world.arrive([0])
     world.start(policy.decide(world.look()).start)
@@ -201,7 +201,9 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
     """One request and one step at a time."""
     seen = [4, 4, 9, 17, 30]
     answers = finished([seen])
-    world = World([10, 20, 5, 12, 3, 30, 8, 6], [40] * 8, StepRules(budget, size))
+    world = World(
+        [10, 20, 5, 12, 3, 30, 8, 6], [40] * 8, EngineModel.vllm(budget, size)
+    )
     world.arrive(range(8))
     world.start(range(running))
     world.table.ints[k.OUTPUT_TOKENS, :3] = [0, 5, 16]
@@ -256,7 +258,7 @@ def test_it_learns_to_keep_room():
     """Answers of one length: after the first are done it preempts no more."""
     n = 60
     instance = Instance([10] * n, [90] * n, 1000, arrival=np.arange(n))
-    rules = StepRules(1000, block_size=10)
+    rules = EngineModel.vllm(1000, block_size=10)
     learned = run(instance, rules, "svf-blind").log
     fcfs = run(instance, rules, "fcfs").log
     assert learned.preemptions.sum() < fcfs.preemptions.sum() / 2
@@ -279,5 +281,7 @@ def test_options_out_of_range_are_refused(name, options):
 
 def test_the_clock_of_the_papers_is_enough():
     """In unit steps a prompt costs nothing beyond its volume."""
-    work = engine_work_s(np.array([20]), np.array([50.0]), StepRules(100), UNIT_STEPS)
+    work = engine_work_s(
+        np.array([20]), np.array([50.0]), EngineModel.vllm(100), UNIT_STEPS
+    )
     assert work.tolist() == [0.5]

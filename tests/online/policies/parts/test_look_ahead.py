@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from online import step_kernels as k
 from online.policies.parts.look_ahead import LookAhead
 from online.requests import RequestTable
-from online.rules import StepRules
 from online.state import State
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 from tests.online.policies.engine_runs import cases, run
 
@@ -51,7 +51,7 @@ def test_nothing_is_preempted_where_prompts_take_many_steps(name, seed):
     prefill = np.where(long, rng.integers(100, 400, n), rng.integers(1, 30, n))
     decode = np.where(long, rng.integers(10, 60, n), rng.integers(1, 120, n))
     instance = Instance(prefill, decode, 4096)
-    rules = StepRules(4096, 32, max_num_seqs=96, max_batched_tokens=96)
+    rules = EngineModel.vllm(4096, 32, max_num_seqs=96, max_batched_tokens=96)
     assert run(instance, rules, name).preemptions == 0
 
 
@@ -62,7 +62,7 @@ def test_the_fifth_of_five_long_requests_waits(size, tokens):
     s, o = 60, 100
     budget = int(4.4 * (s + o))
     instance = Instance([s] * 5, [o] * 5, budget)
-    rules = StepRules(budget, block_size=size, max_batched_tokens=tokens)
+    rules = EngineModel.vllm(budget, block_size=size, max_batched_tokens=tokens)
     done = run(instance, rules, "svf")
     assert done.preemptions == 0
     first_end = done.log.completion_step[:4].min()
@@ -96,7 +96,7 @@ def moments(draw: st.DrawFn) -> tuple[State, np.ndarray, list[int], int]:
     table.ints[k.OUTPUT_TOKENS, :n] = made
     for i in running:
         table.ints[k.COMPUTED, i] = prefill[i] + made[i] - 1
-    rules = StepRules(
+    rules = EngineModel.vllm(
         blocks * size,
         block_size=size,
         max_num_seqs=draw(st.none() | st.integers(max(len(running), 1), 8)),

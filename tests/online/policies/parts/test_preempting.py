@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from online import step_kernels as k
 from online.policies.parts import preempting_kernels
 from online.policies.parts.preempting import FIRST, Preempting
-from online.rules import StepRules
+from sortedf.engine_model import EngineModel
 from tests.online.policies import naive_preempting as naive
 from tests.online.policies.states import World
 
@@ -37,7 +37,7 @@ class Given:
 
 
 rules = st.builds(
-    StepRules,
+    EngineModel,
     st.integers(20, 120),
     st.sampled_from([1, 4, 16]),
     st.one_of(st.none(), st.integers(4, 12)),

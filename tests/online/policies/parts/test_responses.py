@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from online.policies.parts.responses import response_times
 from online.policy import make_policy
-from online.rules import StepRules
 from sortedf import Instance
+from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import cases, run
 
 pytestmark = pytest.mark.kernel
@@ -43,7 +43,7 @@ def test_they_are_those_of_the_log(case, name):
 def test_all_but_the_last():
     """Whose end nobody runs on to see."""
     policy = Listening("fcfs")
-    run(Instance([5, 5, 5], [3, 7, 9], 100), StepRules(100), policy)
+    run(Instance([5, 5, 5], [3, 7, 9], 100), EngineModel.vllm(100), policy)
     assert policy.seen == [3.0, 7.0]
 
 
@@ -51,5 +51,5 @@ def test_an_idle_engine_takes_no_time():
     """The gap until the next request came was taken for service."""
     lonely = Instance([5, 5, 5], [3, 3, 3], 100, [0, 1000, 1001])
     policy = Listening("fcfs")
-    run(lonely, StepRules(100), policy)
+    run(lonely, EngineModel.vllm(100), policy)
     assert policy.seen == [3.0]  # of the second, while the third runs

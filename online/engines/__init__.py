@@ -1,0 +1,1 @@
+"""One file for each engine that `sortedf run` can drive."""
