@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ CROSS_CUTTING = {
     "benchmarks/test_kept_pages.py": "pages against their rows",
     "online/executor/batch/test_kills.py": "commands that are killed",
     "online/executor/batch/test_real_engine.py": "the whole command on vLLM",
+    "online/executor/test_cache_agreement.py": "prefixes in vLLM and the step engine",
     "online/executor/test_agreement.py": "vLLM against the step engine",
     "online/executor/test_engine_features.py": "vLLM's settings and our scheduler",
     "online/executor/test_pars.py": "a ranker in vLLM",
@@ -68,3 +70,16 @@ def test_the_list_of_the_others_is_not_longer_than_it_must_be():
     for name in CROSS_CUTTING:
         assert (TESTS / name).is_file(), name
         assert not any(place.is_file() for place in mirrored(TESTS / name)), name
+
+
+def test_patches_name_what_they_change():
+    """`setattr(module, "NAME", ...)`, so that a module that moves is missed at once."""
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                "setattr"
+            ):
+                first = node.args[0]
+                if isinstance(first, ast.Constant):
+                    package = str(first.value).partition(".")[0]
+                    assert not (ROOT / package).is_dir(), f"{path}: {first.value}"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lp import branching
 from lp.branching import Node, Search
 from lp.prices import Prices
 from lp.window_ascent import Spread, WindowProblem, climb_windows, soft_minima
@@ -190,7 +191,7 @@ def test_the_method_begins_with_what_it_is_given():
 
 def test_memory_ends_the_search(monkeypatch):
     """The bound is that of the nodes that are open then."""
-    monkeypatch.setattr("lp.branching.MAX_OPEN_BYTES", 20_000)
+    monkeypatch.setattr(branching, "MAX_OPEN_BYTES", 20_000)
     instance = documents_and_chats(14, 2)
     value = bound(instance, "branching", time_limit=60).value
     assert bound(instance, "dual").value <= value
@@ -312,7 +313,7 @@ def test_an_interrupt_keeps_what_was_proven(monkeypatch):
     search = Interrupted(instance, tel, BoundOptions())
     assert search.run(prices) == bounds[-1] > bounds[0]
     assert search.interrupted
-    monkeypatch.setattr("lp.branching.Search", Interrupted)
+    monkeypatch.setattr(branching, "Search", Interrupted)
     bounds.clear()
     found = bound(instance, "branching")
     assert found.interrupted
@@ -330,9 +331,9 @@ def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):
             split.append(1)
             return super()._split(node)
 
-    monkeypatch.setattr("lp.branching.MAX_SECONDS", 0.0)
+    monkeypatch.setattr(branching, "MAX_SECONDS", 0.0)
     Counted(instance, tel, BoundOptions()).run(prices)
     assert len(split) <= 1
-    monkeypatch.setattr("lp.branching.MAX_SECONDS", 60.0)
+    monkeypatch.setattr(branching, "MAX_SECONDS", 60.0)
     Counted(instance, tel, BoundOptions()).run(prices)
     assert len(split) > 10

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lp.growth
+from lp import growth_bound as growth_bound_module
 from lp.growth import GrowthPrices, growth_bound, growth_prices
 from lp.growth_bound import fluid_spacing, growth_certificate, strengthen
 from sortedf import EngineModel, Instance, bound, check, generate, place, solve
@@ -231,5 +232,5 @@ def test_rows_over_many_steps_are_left_when_the_time_is_over(monkeypatch):
     instance = documents(30, 8192)
     dual = bound(instance, "dual", time_limit=0).value
     assert bound(instance, "growth", time_limit=0).value > dual
-    monkeypatch.setattr("lp.growth_bound.MANY_STEPS", 1)
+    monkeypatch.setattr(growth_bound_module, "MANY_STEPS", 1)
     assert bound(instance, "growth", time_limit=0).value == dual

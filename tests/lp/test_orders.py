@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lp import orders
+from lp import dual, orders
 from sortedf import METHODS, Instance, Status, bound, check, solve
 from tests.strategies import engines, instances
 
@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_nothing_behind(name, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("lp.dual.minimise", interrupted)
+        patch.setattr(dual, "minimise", interrupted)
         with pytest.raises(KeyboardInterrupt):
             solve(instance, name, bound="none")
     assert solve(instance, name, bound="none").tel == whole

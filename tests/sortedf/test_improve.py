@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, Schedule, check, place, solve
 from sortedf.improve import Objective, improve, trail
+from sortedf.improve import improving as improving_module
 from sortedf.improve.beam import Beam, children_of
 from sortedf.improve.guide import make_guide
 from sortedf.improve.guide_kernels import (
@@ -44,7 +45,7 @@ def mixed(n: int, seed: int, budget: int = 4000) -> Instance:
 def test_schedules_are_feasible(instance, seed):
     """Arrivals, blocks and caps included, and every request is started once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sortedf.improve.improving.MOVES", 10)
+        patch.setattr(improving_module, "MOVES", 10)
         found = improve(instance, Rounds(1), seed=seed)
     assert check(instance, found.schedule).feasible
     assert found.history[-1][1] == found.schedule.tel
@@ -223,7 +224,7 @@ def test_rounds_get_narrower_when_time_is_short(monkeypatch):
             widths.append(width)
             super().__init__(guide, width, seed)
 
-    monkeypatch.setattr("sortedf.improve.improving.Beam", Spy)
+    monkeypatch.setattr(improving_module, "Beam", Spy)
     improve(mixed(301, 6), Rounds(3))
     assert widths == [7, 14, 28]
     widths.clear()
@@ -385,8 +386,8 @@ def test_an_interrupt_ends_the_search_with_its_best(monkeypatch, jobs):
         rounds.append(1)
         return start
 
-    monkeypatch.setattr("sortedf.improve.improving.Beam", Interrupted)
-    monkeypatch.setattr("sortedf.improve.improving.anneal", anneal)
+    monkeypatch.setattr(improving_module, "Beam", Interrupted)
+    monkeypatch.setattr(improving_module, "anneal", anneal)
     found = improve(instance, Rounds(9), jobs=jobs)
     assert (found.interrupted, found.rounds) == (True, 1)
     assert check(instance, found.schedule).feasible

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lp import dual
 from sortedf import (
     METHODS,
     EngineModel,
@@ -22,9 +23,10 @@ from sortedf import (
     place,
     solve,
 )
-from sortedf.improve import Objective
+from sortedf.groups import table
+from sortedf.improve import Objective, improving
 from sortedf.improve.annealing import anneal
-from sortedf.methods import RULES
+from sortedf.methods import RULES, best_list
 from sortedf.options import Options
 from sortedf.stop import Rounds
 from tests import naive
@@ -240,11 +242,11 @@ def pressed(*arguments, **options):
 def test_an_interrupted_bound_is_not_followed_by_a_long_search(monkeypatch):
     """Who presses Ctrl-C in the bound wants an answer, not to wait for the search."""
     instance = mixed(60, 1)
-    monkeypatch.setattr("lp.dual._Stage.climb", pressed)
+    monkeypatch.setattr(dual._Stage, "climb", pressed)
     found = bound(instance)
     assert found.interrupted
     assert found.value > 0
-    monkeypatch.setattr("sortedf.improve.improving.Beam", pressed)
+    monkeypatch.setattr(improving, "Beam", pressed)
     result = solve(instance, time_limit=60)
     assert result.status is Status.TIME_LIMIT
     assert result.found_by == "svf"
@@ -259,7 +261,7 @@ def test_an_interrupted_stretch_leaves_a_bound_for_the_others(monkeypatch):
     lengths = rng.integers(5, 60, (2, 12))
     instance = Instance(*lengths, 150, np.repeat([0, 10**6], 6))
     whole = bound(instance)
-    monkeypatch.setattr("lp.dual._Stage.climb", pressed)
+    monkeypatch.setattr(dual._Stage, "climb", pressed)
     found = bound(instance)
     assert found.interrupted
     assert 0 < found.value <= whole.value
@@ -274,7 +276,7 @@ def test_an_interrupted_search_gives_its_best(monkeypatch):
         rounds.append(1)
         return anneal(*arguments) if len(rounds) == 1 else pressed()
 
-    monkeypatch.setattr("sortedf.improve.improving.anneal", second_time)
+    monkeypatch.setattr(improving, "anneal", second_time)
     listed = solve(instance, "best-list", bound="none")
     result = solve(instance, time_limit=60, bound="fluid")
     assert result.status is Status.TIME_LIMIT
@@ -285,10 +287,10 @@ def test_an_interrupted_search_gives_its_best(monkeypatch):
 
 def test_interrupted_lists_give_their_best(monkeypatch):
     """The rules that are placed count; with none there is nothing to give."""
-    monkeypatch.setattr("sortedf.methods.best_list.RULES", {**RULES, "mc-sf": pressed})
+    monkeypatch.setattr(best_list, "RULES", {**RULES, "mc-sf": pressed})
     result = solve(mixed(30, 1), time_limit=60, bound="none")
     assert (result.status, result.found_by) == (Status.TIME_LIMIT, "svf")
-    monkeypatch.setattr("sortedf.methods.best_list.RULES", {**RULES, "svf": pressed})
+    monkeypatch.setattr(best_list, "RULES", {**RULES, "svf": pressed})
     with pytest.raises(KeyboardInterrupt):
         solve(mixed(30, 1), bound="none")
 
@@ -296,11 +298,11 @@ def test_interrupted_lists_give_their_best(monkeypatch):
 def test_an_interrupt_ends_a_comparison_with_what_is_done(monkeypatch):
     """Rows of minutes were lost with the one that somebody did not want to wait for."""
     instance = mixed(60, 1)
-    monkeypatch.setattr("sortedf.improve.improving.anneal", pressed)
+    monkeypatch.setattr(improving, "anneal", pressed)
     results = compare(instance, ["svf", "auto", "fcfs"], bound="fluid")
     assert [result.method for result in results] == ["svf", "auto"]
     assert results[1].status is Status.TIME_LIMIT
-    monkeypatch.setattr("sortedf.groups.table.place", pressed)
+    monkeypatch.setattr(table, "place", pressed)
     results = compare(instance, ["svf", "sorted-f", "fcfs"], bound="fluid")
     assert [result.method for result in results] == ["svf"]
     with pytest.raises(KeyboardInterrupt):

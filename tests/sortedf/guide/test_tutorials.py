@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from online.executor import vllm_version
 from online.executor.vllm_version import installed_version
 
 pytestmark = pytest.mark.slow
@@ -50,7 +51,7 @@ def test_prints_what_is_shown(name, tmp_path):
 def test_without_an_engine_they_name_the_extra(name, tmp_path, monkeypatch):
     """In one line, before anything is written."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("online.executor.vllm_version.installed_version", lambda: None)
+    monkeypatch.setattr(vllm_version, "installed_version", lambda: None)
     with pytest.raises(SystemExit, match=r"pip install 'sortedf\[vllm\]'"):
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
     assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sortedf import Instance, Schedule, check, generate, place
-from sortedf.improve import Objective, improve
+from sortedf.improve import Objective, improve, improving
 from sortedf.improve.annealing import _clear, _line, anneal
 from sortedf.improve.annealing_kernels import BLINK, _move, _recreate, anneal_window
 from sortedf.improve.beam import most_running
@@ -185,7 +185,7 @@ def test_it_gains_where_requests_are_few(monkeypatch):
     """Several windows too; without annealing the same rounds are worse."""
     cases = [mixed(20, 2, 4200), mixed(20, 3, 4200), mixed(100, 3, 16492)]
     found = [improve(case, Rounds(3)).schedule for case in cases]
-    monkeypatch.setattr("sortedf.improve.improving.ANNEALED_UP_TO", 0)
+    monkeypatch.setattr(improving, "ANNEALED_UP_TO", 0)
     beams = [improve(case, Rounds(3)).schedule for case in cases]
     pairs = zip(cases, found, strict=True)
     assert all(check(case, better).feasible for case, better in pairs)
@@ -229,7 +229,7 @@ def test_caps_and_other_objectives_are_annealed_too(monkeypatch):
         Objective(max_latency=cap),
     ]
     found = [improve(instance, Rounds(3), objective=o).schedule for o in objectives]
-    monkeypatch.setattr("sortedf.improve.improving.ANNEALED_UP_TO", 0)
+    monkeypatch.setattr(improving, "ANNEALED_UP_TO", 0)
     for objective, better in zip(objectives, found, strict=True):
         plain = improve(instance, Rounds(3), objective=objective).schedule
         assert check(instance, better).feasible
