@@ -70,6 +70,12 @@ class RoundedRow:
         weight: Numbers = (d - r) * (w // d) + np.maximum(w % d - r, 0)
         return weight
 
+    def terms(
+        self, instance: Instance, *, exact: bool = True
+    ) -> tuple[Numbers, Numbers]:
+        """`rounded_volume` of this row."""
+        return rounded_volume(instance, self, exact=exact)
+
     def sums(self, x: Numbers) -> tuple[Numbers, Numbers]:
         """`sum_{w=0..x} phi(w)` and `sum_{w=0..x} w phi(w)`, entry by entry.
 

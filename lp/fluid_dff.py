@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lp.dff import RoundedRow, rounded_volume
+from lp.cap_rows import PlacesRow, TokensRow, cap_rows
+from lp.dff import RoundedRow
 from sortedf.bounds import Bound, register_bound
 from sortedf.bounds.fluid import SCALE, fluid, mean_busy_times, row_certificate
 from sortedf.bounds.table import always
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
     Floats = NDArray[np.float64]
-    Mixture = list[tuple[RoundedRow, int]]
+    Row = RoundedRow | PlacesRow | TokensRow
+    Mixture = list[tuple[Row, int]]
     """Rows and their weights."""
 
 MAX_COUNT = 12
@@ -60,7 +62,7 @@ WEIGHT = 2**20
 
 @register_bound(
     "fluid-dff",
-    about="the fluid bound on rounded memory rows (dual feasible functions)",
+    about="the fluid bound on a sum of rows: memory, rounded, and caps on a step",
     cost="O(n log n)",
     quick=always,
 )
@@ -78,8 +80,10 @@ def fluid_dff(instance: Instance, options: BoundOptions) -> Bound:
     value = fluid_on(instance, mixture)
     if value <= plain.value:
         return plain
-    rows = [(row.divisor, weight) for row, weight in mixture]
-    return Bound(value, row_certificate(instance, value, rows))
+    rounded = [(row.divisor, w) for row, w in mixture if isinstance(row, RoundedRow)]
+    places = sum(w for row, w in mixture if isinstance(row, PlacesRow))
+    tokens = sum(w for row, w in mixture if isinstance(row, TokensRow))
+    return Bound(value, row_certificate(instance, value, rounded, places, tokens))
 
 
 def fluid_on(instance: Instance, mixture: Mixture) -> int:
@@ -104,17 +108,18 @@ def _terms(instance: Instance, mixture: Mixture) -> tuple[list[int], list[int]]:
     """Volumes and moments of all requests, as Python integers."""
     volume = moment = np.zeros(instance.num_requests, dtype=object)
     for row, weight in mixture:
-        v, m = rounded_volume(instance, row)
+        v, m = row.terms(instance)
         volume, moment = volume + weight * v, moment + weight * m
     return volume.tolist(), moment.tolist()
 
 
 def best_mixture(instance: Instance) -> Mixture:
     """Search for the sum of rows with the largest fluid bound of a backlog."""
-    rows = candidates(instance.usable_kv // instance.engine.block_size)
+    memory = candidates(instance.usable_kv // instance.engine.block_size)
+    rows: list[Row] = [*memory, *cap_rows(instance)]
     stride = -(-instance.num_requests // SAMPLE)
     sample = instance.subset(np.arange(0, instance.num_requests, stride))
-    terms = [rounded_volume(sample, row, exact=False) for row in rows]
+    terms = [row.terms(sample, exact=False) for row in rows]
     volume = np.array([v / row.limit for row, (v, _) in zip(rows, terms, strict=True)])
     moment = np.array([m / row.limit for row, (_, m) in zip(rows, terms, strict=True)])
     share = _ascend(volume, moment, sample.decode.astype(np.float64))

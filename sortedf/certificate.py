@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ from sortedf.atomic import atomic_path
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_file import read_json
+from sortedf.machines_certificate import MachinesCertificate, machines_prove
 from sortedf.row_certificate import RowCertificate, rows_prove
 from sortedf.shown import shown_repr
 
@@ -102,13 +103,15 @@ class SumCertificate:
 
 
 AnyCertificate: TypeAlias = (
-    "Certificate | GrowthCertificate | RowCertificate | SumCertificate"
+    "Certificate | GrowthCertificate | MachinesCertificate | RowCertificate | "
+    "SumCertificate"
 )
 
 KINDS: dict[str, type[Any]] = {
     "sortedf dual prices": Certificate,
     "sortedf growth prices": GrowthCertificate,
     "sortedf fluid rows": RowCertificate,
+    "sortedf machines": MachinesCertificate,
     "sortedf sum of parts": SumCertificate,
 }
 """Classes by the value of `kind` in a certificate's file."""
@@ -145,6 +148,8 @@ def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
         return growth_rows_prove(instance, certificate)
     if isinstance(certificate, RowCertificate):
         return rows_prove(instance, certificate)
+    if isinstance(certificate, MachinesCertificate):
+        return machines_prove(instance)
     if isinstance(certificate, SumCertificate):
         return _parts_prove(instance, certificate)
     return _prices_prove(instance, certificate)
@@ -289,6 +294,7 @@ def _from_content(name: str, content: object) -> AnyCertificate:
     values = {
         field.name: _value(name, content, field.name, str(field.type))
         for field in fields(KINDS[kind])
+        if field.default is MISSING or field.name in content
     }
     certificate: AnyCertificate = KINDS[kind](**values)
     return certificate

@@ -60,12 +60,16 @@ class RowCertificate:
         `d` of each row.
     weight : int64 array, shape (k,)
         Weight of each row.
+    places, tokens : int
+        Weights of the rows of `max_num_seqs` and of `max_batched_tokens`.
     """
 
     instance_hash: str
     bound: int
     divisor: Ints
     weight: Ints
+    places: int = 0
+    tokens: int = 0
 
 
 def rows_prove(instance: Instance, certificate: RowCertificate) -> int:
@@ -81,12 +85,18 @@ def rows_prove(instance: Instance, certificate: RowCertificate) -> int:
         zip(certificate.divisor.tolist(), certificate.weight.tolist(), strict=False)
     )
     _refuse(certificate, budget)
+    _refuse_caps(instance, certificate)
     speed = sum(weight * _phi_int(budget, budget, d) for d, weight in rows)
+    speed += certificate.places * (instance.engine.max_num_seqs or 0)
+    speed += certificate.tokens * (instance.engine.max_batched_tokens or 0)
     decode, arrival = instance.decode.tolist(), instance.arrival.tolist()
     volume, moment = {}, {}
     total = 0
     for i, (s, o) in enumerate(zip(instance.prefill.tolist(), decode, strict=True)):
         v, m = _volume_and_moment(s, o, rows, budget, instance.engine.block_size)
+        # A step takes a place; the first one the prompt's tokens, each other one 1.
+        v += certificate.places * o + certificate.tokens * (s + o - 1)
+        m += certificate.places * o * o + certificate.tokens * (s + o * o - 1)
         if v:
             volume[i], moment[i] = v, m
         else:
@@ -166,3 +176,15 @@ def _refuse(certificate: RowCertificate, budget: int) -> None:
             )
         if w < 0:
             raise CertificateError(f"weight[{k}] = {w} but must be 0 or more.")
+
+
+def _refuse_caps(instance: Instance, certificate: RowCertificate) -> None:
+    """Refuse weights of rows that the engine does not have."""
+    engine = instance.engine
+    for name, weight, cap in (
+        ("places", certificate.places, engine.max_num_seqs),
+        ("tokens", certificate.tokens, engine.max_batched_tokens),
+    ):
+        if weight < 0 or (weight and cap is None):
+            allowed = "0" if cap is None else "0 or more"
+            raise CertificateError(f"{name} = {weight} but must be {allowed}.")

@@ -72,11 +72,17 @@ def fluid(instance: Instance, options: BoundOptions) -> Bound:
 
 
 def row_certificate(
-    instance: Instance, value: int, rows: list[tuple[int, int]]
+    instance: Instance,
+    value: int,
+    rows: list[tuple[int, int]],
+    places: int = 0,
+    tokens: int = 0,
 ) -> RowCertificate:
     """Make a certificate of divisors and their weights."""
     divisor, weight = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return RowCertificate(instance_hash(instance), value, divisor, weight)
+    return RowCertificate(
+        instance_hash(instance), value, divisor, weight, places, tokens
+    )
 
 
 def mean_busy_times(

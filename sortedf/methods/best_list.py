@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 
 from sortedf.arrays import exact_sum
 from sortedf.improve.objective import Objective
+from sortedf.methods.areas import area_orders
 from sortedf.methods.table import METHODS, RULES, Method, Outcome
 from sortedf.placement import place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sortedf.instance import Instance
     from sortedf.options import Options
+
+    Ints = NDArray[np.int64]
 
 PORTFOLIO = ("svf", "mc-sf", "total-size", "fcfs", "sorted-f")
 """Rules in the order in which they are tried until the time limit, best first."""
@@ -23,13 +31,22 @@ GROUPS_UP_TO = 5000
 WINDOWS = (20, 5, 0)
 """Backfill windows tried if none is given."""
 
+CAPPED_WINDOWS = (100, *WINDOWS)
+"""Those where the engine has caps on a step.
+
+There the next in line may wait for memory while places are free, and the other way
+round: on 2,000 requests, 256 places and 200,000 tokens, mc-sf is 18 % better with 100.
+"""
+
 
 def best_list(instance: Instance, options: Options) -> Outcome:
     """Place every rule of the portfolio with every window, and return the best.
 
-    Ties go to the earlier. At least one list is placed whatever the time limit, and the
-    search ends early if every request starts on arrival, which is optimal. After Ctrl-C
-    the result is the best schedule so far.
+    Where the engine has caps on a step, lists by areas come after the rules
+    (`sortedf.methods.areas`). Ties go to the earlier. At least one list is placed
+    whatever the time limit, and the search ends early if every request starts on
+    arrival, which is optimal, or if a known bound is met. After Ctrl-C the result is
+    the best schedule so far.
     """
     search = _Lists(options.objective or Objective())
     try:
@@ -51,11 +68,11 @@ class _Lists:
 
     def run(self, instance: Instance, options: Options) -> bool:
         """Place the lists in turn; return whether the time limit allowed all."""
-        windows = WINDOWS if options.backfill is None else (options.backfill,)
         least = exact_sum(instance.decode)
-        for name in portfolio(instance, makespan=self.objective.makespan):
-            order = RULES[name](instance, options)
-            for window in windows:
+        if options.objective is None and options.lower_bound is not None:
+            least = max(least, options.lower_bound)
+        for name, order in self._orders(instance, options):
+            for window in windows_for(instance, options):
                 schedule = place(instance, order, backfill=window)
                 if self._offer(Outcome(schedule, name, window)).schedule.tel == least:
                     return True
@@ -63,12 +80,30 @@ class _Lists:
                     return False
         return True
 
+    def _orders(
+        self, instance: Instance, options: Options
+    ) -> Iterator[tuple[str, Ints]]:
+        """Yield the lists with the names of their rules."""
+        for name in portfolio(instance, makespan=self.objective.makespan):
+            yield name, RULES[name](instance, options)
+        for order in area_orders(instance):
+            yield "area", order
+
     def _offer(self, found: Outcome) -> Outcome:
         """Keep an outcome if it is better than the best so far; return the best."""
         rating = self.objective.rating
         if self.best is None or rating(found.schedule) < rating(self.best.schedule):
             self.best = found
         return self.best
+
+
+def windows_for(instance: Instance, options: Options) -> tuple[int, ...]:
+    """Backfill windows that are tried: the given one, or those for the engine."""
+    if options.backfill is not None:
+        return (options.backfill,)
+    engine = instance.engine
+    capped = (engine.max_num_seqs, engine.max_batched_tokens) != (None, None)
+    return CAPPED_WINDOWS if capped else WINDOWS
 
 
 def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:

@@ -125,14 +125,14 @@ def test_empty_instance_is_bounded_by_zero():
     assert bound(Instance([], [], 5)).value == 0
 
 
-def test_caps_only_raise_the_optimum():
-    """The bound of the engine's model with caps is that without them."""
+def test_caps_only_raise_bounds():
+    """The fluid bound knows memory alone; others count what runs as well."""
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 30, (2, 50))
-    free = Instance(*lengths, 200)
+    free = Instance(*rng.integers(1, 30, (2, 50)), 200)
     caps = EngineModel(200, max_num_seqs=3, max_batched_tokens=40)
     capped = free.replace(engine=caps)
-    assert bound(free).value == bound(capped).value
+    assert bound(free, "fluid").value == bound(capped, "fluid").value
+    assert bound(free).value < bound(capped).value
 
 
 def test_auto_strengthens_the_relaxation_at_any_size():
