@@ -32,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--list",
         action="store_true",
-        help="say what there is, and how long the last pass of each took; one that was "
-        "killed and resumed took longer in all",
+        help="list the benchmarks and the duration of the last pass of each; one that "
+        "was killed and resumed took longer in all",
     )
     parser.add_argument(
         "--pages", action="store_true", help="lay out pages of kept rows again"
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     if has_uncommitted_changes():
         print(
             "warning: the working tree has uncommitted changes, so that the commit on "
-            "the pages is not what was run.",
+            "the pages is not the code that was run.",
             file=sys.stderr,
         )
     began = time.perf_counter()

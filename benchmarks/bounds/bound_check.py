@@ -2,9 +2,9 @@
 
 Tiny random instances are solved to optimality by trying every start, and some by the
 integer program too; every bound must stay at or below. Branch and bound must find the
-same optimum and prove it, and every certificate must prove what its bound says. On
-every real trace, every bound that is made for such sizes must stay at or below the TEL
-of every list method.
+same optimum and prove it, and every certificate must prove its bound's value. On every
+real trace, every bound for such sizes must stay at or below the TEL of every list
+method.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def page(rows: list[Row]) -> str:
         f"{sum(row['by_milp'] for row in optima):,} of them by the integer program "
         "too, with the same optimum each time. Branch and bound found and proved it on "
         f"every one. {proofs:,} certificates of {', '.join(CERTIFIED)} were evaluated "
-        "by code of their own, and each proved exactly what its bound said."
+        "by independent code, and each proved exactly its bound's value."
     )
     second = (
         "The head of every real trace: TEL of the best list method (with its window) "

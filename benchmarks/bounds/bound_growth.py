@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 SIZES = (500, 1000, 2000, 5000, 12_000, 30_000, 100_000)
 
 LIMIT_S = 60.0
-"""Seconds for the ascent; its last value is the limit that the others are held to."""
+"""Seconds for the ascent; its last value is the limit that others are compared with."""
 
 NEAR = 0.999
-"""Share of its last value at which the bound counts as there."""
+"""Share of its last value at which the bound counts as converged."""
 
 KINDS = {
     "fluid_s": "fluid bound",

@@ -22,13 +22,13 @@ SIZES = (20, 40, 80, 120)
 BUDGETS = (12_000, 16_492, 24_000, 32_000)
 SEEDS = (1, 2)
 LARGE = ((2000, 2.0), (12_000, 18.0), (100_000, 120.0))
-"""Requests, and the seconds that the dual bound is given."""
+"""Number of requests, and seconds for the dual bound."""
 
 LP_LIMIT_S = 10.0
-"""Seconds that column generation gets; only what it solves is compared."""
+"""Seconds for column generation; only instances that it solves are compared."""
 
 HIGHS_LIMIT_S = 60.0
-"""Seconds that HiGHS gets for the whole matrix."""
+"""Seconds for HiGHS on the whole matrix."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -84,7 +84,7 @@ def _against_lp(instance: Instance, label: Row) -> Row:
 
 
 def _against_whole_matrix(data: Path) -> Row:
-    """Time HiGHS on the whole matrix at n = 120, where it is given all columns."""
+    """Time HiGHS on the whole matrix, with all columns, at n = 120."""
     instance = mix(data, 120, 0.2, 1)
     whole = solve_relaxation(instance, solver="ipm", time_limit_s=HIGHS_LIMIT_S)
     columns = solve_relaxation(instance)

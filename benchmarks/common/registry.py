@@ -1,4 +1,4 @@
-"""What a benchmark is, and where all of them are found: one file each."""
+"""The description of a benchmark, and discovery of all of them: one file each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ ROOT = Path(__file__).parents[1]
 Need = Literal["data", "vllm", "commands"]
 
 Row = dict[str, Any]
-"""One measurement, as it is kept in a JSON line."""
+"""One measurement, kept as a JSON line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a benchmark is run.
+    """Settings of a run.
 
     Attributes
     ----------
     quick : bool
         Small sizes, to see that a benchmark still runs; its figures mean nothing.
     data : Path
-        Folder of real traces; what needs it is skipped, and says so, without it.
+        Folder of real traces; benchmarks that need it are skipped with a message if it
+        is missing.
     results : Path
         Folder of the pages; long benchmarks keep unfinished rows there.
     """
@@ -58,7 +59,7 @@ class Spec:
     figures : callable, optional
         Turns raw rows into figures by name, for the page; needs matplotlib.
     needs : tuple of str
-        What a dry run cannot do without: `data` (real traces), `vllm` (installed),
+        Requirements of a dry run: `data` (real traces), `vllm` (installed),
         `commands` (starts engines as commands of their own, for minutes).
     reads : tuple of str
         Benchmarks whose kept rows it reads.
@@ -75,9 +76,9 @@ class Spec:
 def discover() -> dict[str, Spec]:
     """Return every benchmark by its file's name.
 
-    Each file `benchmarks/KIND/NAME.py` is a benchmark and keeps its `SPEC`; what they
-    share lies in `benchmarks/common` and `benchmarks/KIND/parts`. Those that read other
-    benchmarks' rows come after them.
+    Each file `benchmarks/KIND/NAME.py` is a benchmark and defines a `SPEC`; shared code
+    is in `benchmarks/common` and `benchmarks/KIND/parts`. Benchmarks that read the rows
+    of others come after them.
     """
     found = {}
     for path in sorted(ROOT.glob("*/*.py")):

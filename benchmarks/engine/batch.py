@@ -41,7 +41,7 @@ def _pair(bench: Bench, pair: int, n: int) -> Row:
     sides: list[tuple[str, Callable[[Bench, Path], Row]]]
     sides = [("vllm", _stock), ("sortedf", _ours)]
     rows: dict[str, Row] = {}
-    # Who goes first alternates: the machine may be warmer or busier then.
+    # Which runs first alternates: the machine may be warmer or busier then.
     for side, measure in sides if pair % 2 == 0 else sides[::-1]:
         row = {"pair": pair, "n": n, "kv_budget": KV_BUDGET, "command": side}
         rows[side] = row | measure(bench, batch)
@@ -67,7 +67,7 @@ def _ours(bench: Bench, batch: Path) -> Row:
 
 
 def _same_answers(bench: Bench) -> int:
-    """Count the requests to which both gave the same text."""
+    """Count the requests for which both outputs have the same text."""
     theirs, ours = (texts(bench.folder / f"{s}.jsonl") for s in ("vllm", "sortedf"))
     if theirs.keys() != ours.keys():
         raise RuntimeError("the two outputs answer different requests.")
@@ -92,9 +92,9 @@ def page(rows: list[Row]) -> str:
     return "\n\n".join(
         [
             f"{n} requests of the 80/20 mix, scaled to a random Llama of two layers on "
-            f"the CPU; KV budget {KV_BUDGET:,} tokens; {pairs} paired runs, who goes "
-            "first alternating; medians. Seconds since all requests were sent. Ours "
-            f"follows `{METHOD}` with the answer lengths that `max_tokens` says.",
+            f"the CPU; KV budget {KV_BUDGET:,} tokens; {pairs} paired runs, in "
+            "alternating order; medians. Seconds since all requests were sent. Ours "
+            f"follows `{METHOD}` with `max_tokens` as answer lengths.",
             markdown_table(columns, [*medians, ["theirs / ours", *ratios, ""]]),
             f"The answers are the same for {same:,} of {pairs * n:,} requests.",
         ]

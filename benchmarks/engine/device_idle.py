@@ -1,9 +1,9 @@
 """How long a device waits for the scheduler: vLLM's engine core, without a model.
 
 The real engine core runs, with vLLM's own scheduler or ours, one step after the other,
-with and without async scheduling. Only the device is played: each step keeps it busy
-for the time that one of a real model takes, and each request in it gets a token. What
-counts is for how long the device has nothing to do between two steps.
+with and without async scheduling. Only the device is simulated: each step keeps it busy
+for the duration of a real model's step, and each request in it gets a token. Measured
+is the time for which the device is idle between two steps.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure(
     scheduler = core.scheduler
     if policy is not None:
         scheduler.attach(scheduler.table, make_policy(policy))
-    # In each step at most all that run are done, and on average far fewer.
+    # At most all running requests complete in a step, and on average far fewer.
     ready = _prepared(
         core, Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP)
     )
@@ -79,7 +79,7 @@ def measure(
 
 
 def _prepared(core: Any, stream: Stream, count: int) -> deque[Any]:
-    """Make requests and keep them, as the front end of an engine does beside it."""
+    """Make requests in advance, as an engine's front end does in its own process."""
     ready: deque[Any] = deque()
     own_add = core.add_request
     core.add_request = lambda request, _: ready.append(request)
@@ -123,12 +123,12 @@ def page(rows: list[Row]) -> str:
             ])  # fmt: skip
     intro = (
         "Microseconds for which a device that needs "
-        f"{1000 * REAL_STEP_S:.0f} ms for a step has nothing to do before the next one "
-        "comes: mean, P50 and P99, medians of the repeats. The last column is how much "
-        "longer a step takes than with vLLM's own scheduler. One by one, the device "
-        "waits for all that the scheduler does; with async scheduling, which vLLM uses "
-        "on a GPU by default, the next step is scheduled while it is busy. The load is "
-        "the answers' lengths in tokens. Nothing else is played: vLLM's engine core "
+        f"{1000 * REAL_STEP_S:.0f} ms for a step is idle before the next one: mean, "
+        "P50 and P99, medians of the repeats. The last column is how much longer a "
+        "step takes than with vLLM's own scheduler. One by one, the device waits for "
+        "all of the scheduler's work; with async scheduling, which vLLM uses on a GPU "
+        "by default, the next step is scheduled while it is busy. The load is the "
+        "answers' lengths in tokens. Only the device is simulated: vLLM's engine core "
         "adds, schedules and ends the requests."
     )
     columns = [

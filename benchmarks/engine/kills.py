@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SEED = 7
 SHARE_ANYWHEN = 0.2
-"""Kills that come at any moment from the process's start on; the others come after the
-first answer of the run, of which there would be few otherwise."""
+"""Share of kills at any moment from the process's start on; the others come after the
+first answer of the run, since few would otherwise."""
 
 ANYWHEN_S = 40.0
 AFTER_ANSWER_S = 2.0
@@ -34,14 +34,14 @@ LOOK_EVERY_S = 0.005
 
 @dataclass(slots=True)
 class Batch:
-    """One batch, on its way through kills to its output.
+    """One batch, killed and resumed until its output is complete.
 
     Attributes
     ----------
     finished : dict of str to str
         Output lines that some killed run's journal held.
     lost, twice : int
-        Of those, how many were not there later, or had another answer.
+        Of those, how many were missing later, or had another answer.
     """
 
     bench: Bench
@@ -67,17 +67,17 @@ class Batch:
         return self.output.with_name(self.output.name + ".journal")
 
     def start(self) -> subprocess.Popen[str]:
-        """Start a run, or go on with it."""
+        """Start or resume a run."""
         return self.bench.start(self.bench.ours(self.path, self.output))
 
     def take_journal(self) -> None:
-        """Note what is finished, and what finished before is gone or new."""
+        """Note the finished requests, and those before that are missing or changed."""
         found = self.in_journal()
         self.compare(found)
         self.finished = found
 
     def compare(self, found: dict[str, str]) -> None:
-        """Count what was finished and is gone, or has another line."""
+        """Count requests that were finished and are missing, or have another line."""
         for custom_id, line in self.finished.items():
             self.lost += custom_id not in found
             self.twice += found.get(custom_id, line) != line
@@ -91,7 +91,7 @@ class Batch:
         return {entry["custom_id"]: json.dumps(entry["output"]) for entry in entries}
 
     def check_output(self) -> None:
-        """Every request once, in order; who was finished kept its line."""
+        """Check that each request occurs once, in order; finished lines are kept."""
         lines = self.output.read_text(encoding="utf-8").splitlines()
         contents = [json.loads(line) for line in lines]
         ids = [content["custom_id"] for content in contents]
@@ -101,7 +101,7 @@ class Batch:
 
 
 def run(settings: Settings) -> list[Row]:
-    """Kill until there were enough kills; let every batch come to its end."""
+    """Kill runs until there are enough kills; every batch runs to its end."""
     journal = Journal("kills", settings)
     kills, n = settings.pick(50, 2), settings.pick(600, 60)
     rows: list[Row] = []
@@ -118,7 +118,7 @@ def run(settings: Settings) -> list[Row]:
 
 
 def _batch(batch: Batch, most: int) -> Row:
-    """Kill runs of one batch, at most so many, until its output is there."""
+    """Kill runs of one batch, up to a limit, until its output is complete."""
     rng = np.random.default_rng([SEED, batch.number])
     batch.bench.write_batch(batch.path, batch.n, seed=batch.number)
     kills: list[Row] = []

@@ -1,7 +1,7 @@
-"""Every policy beside plain vLLM where prefixes are cached, on a grid of random cases.
+"""Every policy beside plain vLLM with prefix caching, on a grid of random cases.
 
-vLLM's scheduler and its KV cache are real, and so are ours; the device is played, since
-steps do not depend on what a model answers.
+vLLM's scheduler and its KV cache are real, and so are ours; the device is simulated,
+since steps do not depend on a model's answers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ POLICIES = (
     "fcfs", "svf", "svf-boost", "svf-aged", "svf-blind", "svf-1bit", "mc-sf",
     "total-size", "sorted-f-online", "sorted-f-amin", "hrrn", "pars", "distboost",
 )  # fmt: skip
-"""All that evict nothing on purpose."""
+"""All policies that never evict."""
 
 BLOCK_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A backlog of prompts that begin alike, and an engine.
+    """A backlog of prompts with shared prefixes, and an engine.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Case:
     instance : Instance
     prompts : list of list of int
     share : float
-        Part of all prompt tokens that lies in prefixes of several requests.
+        Part of all prompt tokens in prefixes of several requests.
     tightness : float
-        Cache over what all requests need at most when each prefix is held once.
+        Cache over the largest KV of all requests together, each prefix held once.
     settings : VllmSettings
     """
 
@@ -157,7 +157,7 @@ def rows_of(case: Case, policies: tuple[str, ...]) -> list[Row]:
     ]
     engine: Any = None
     for name in policies:
-        # Where a rank is asked for it is the true length.
+        # Policies that need a rank get the true length.
         table = RequestTable.of_instance(case.instance, score=case.instance.decode)
         if engine is None:
             engine = VllmEngine(
@@ -216,9 +216,9 @@ def page(rows: list[Row]) -> str:
     ]  # fmt: skip
     plain = sum(row["preemptions"] for row in drawn if row["run"] == "vLLM")
     return (
-        "Backlogs whose prompts begin alike in groups, in vLLM with prefix caching on, "
-        "blocks of 32 tokens; prefixes are 0 to 95 % of all prompt tokens, caches from "
-        "what little more than one request needs to what all of them do. Answer "
+        "Backlogs with groups of shared prefixes, in vLLM with prefix caching on, "
+        "blocks of 32 tokens; prefixes are 0 to 95 % of all prompt tokens, caches hold "
+        "from little more than one request up to all of them. Answer "
         "lengths are known. Mean completion step over that of plain vLLM on the same "
         f"requests, which preempted {plain} times.\n\n"
         + markdown_table(

@@ -1,10 +1,10 @@
-"""What the scheduler class costs per step inside vLLM, beside vLLM's own scheduler.
+"""Cost of the scheduler class per step inside vLLM, beside vLLM's own scheduler.
 
-About a hundred requests run while thousands wait, and for each that is done another
-comes. Times are those of the scheduler's calls of a step, `schedule` and
-`update_from_output`, and of `add_request` for who comes; what ours adds is its own part
-of them, without vLLM's code that it calls. A step is quiet if the policy was not asked,
-since nothing had happened but that each running request made a token.
+About a hundred requests run while thousands wait, and each that completes is followed
+by a new one. Times are those of the scheduler's calls of a step, `schedule` and
+`update_from_output`, and of `add_request` for new requests; ours adds its own part of
+them, without vLLM's code that it calls. A step is quiet if the policy was not called,
+since all that changed is that each running request made a token.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 REAL_STEP_S = 0.025
-"""Seconds that a step of a real model takes."""
+"""Seconds of a real model's step."""
 
 WARM_UP = 30
 """Steps at the start that are not counted."""
@@ -61,7 +61,7 @@ class Load:
 
 
 LOADS = {"20 to 80": Load(20, 80, 9600), "100 to 500": Load(100, 500, 28_800)}
-"""By what the answers are: a few are done in each step, or one in every few steps."""
+"""By answer length: a few requests complete in each step, or one in every few steps."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Asked:
         self.times = 0
 
     def decide(self, state: State) -> Decision:
-        """Answer as the policy does."""
+        """Return the policy's decision."""
         self.times += 1
         return self.policy.decide(state)
 
@@ -110,7 +110,7 @@ class Stream:
         self._count = 0
 
     def send(self, count: int) -> None:
-        """Let some more come."""
+        """Send some more requests."""
         for i in range(self._count, self._count + count):
             answer = int(self._draw.integers(self._load.shortest, self._load.longest))
             params = self._vllm.SamplingParams(
@@ -125,7 +125,7 @@ class Stream:
 
 
 def choose(policy: str | None) -> None:
-    """Have the engines that are started from now on load a policy's kernels at once."""
+    """Let engines that are started from now on load a policy's kernels at once."""
     os.environ[VARIABLE] = json.dumps({} if policy is None else {"policy": policy})
 
 
@@ -262,7 +262,7 @@ def _same_steps(rows: list[Row]) -> str:
 
 
 def _added(rows: list[Row]) -> list[str]:
-    """Cells on what ours adds."""
+    """Table cells for the time that ours adds."""
     if "quiet_share" not in rows[0]:
         return ["-"] * 9
     wanted = [

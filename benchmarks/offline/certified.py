@@ -1,7 +1,7 @@
 """Certified gaps of `auto` at full scale: a minute for thousands of requests.
 
-Each case has a limit that we hold ourselves to. The same run solves it by FCFS and by
-MC-SF, which an engine would use instead.
+Each case has a target for the gap. The same run solves it by FCFS and by MC-SF, which
+an engine would use instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CORES = 2
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Source, size, budget and seconds, and the ratio that is not to be exceeded."""
+    """Source, size, budget and seconds, and the largest ratio allowed."""
 
     source: str
     n: int

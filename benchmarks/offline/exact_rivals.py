@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEEDS = (1, 2, 3)
 
 BOUND_S = 5.0
-"""Seconds for the bound that all are measured by."""
+"""Seconds for the bound with which all are compared."""
 
 SIZES = ((20, 4200), (35, 4200), (50, 8192), (100, 16_492))
 """Requests and budget."""

@@ -1,6 +1,6 @@
 """Random instances through the methods, the checker and every bound.
 
-Every method takes part that is meant for 60 requests, under one of its names.
+Every method for 60 requests takes part, under one of its names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SEED = 20240521
 MAX_REQUESTS = 60
 
 BOUNDS_EVERY = 200
-"""Instances from one that is held against every bound to the next."""
+"""Every how many instances all bounds are checked."""
 
 FAST_BOUNDS = {"fluid"}
 """For all instances; the other bounds climb or solve a linear program."""
@@ -29,7 +29,7 @@ EVERY = {
     "improve": 20, "auto": 20,
     "sorted-lp": 200, "alpha-points": 200, "lp-swap": 200,
 }  # fmt: skip
-"""Instances from one that a slow method tries to the next; the quick try them all."""
+"""Every how many instances a slow method runs; quick methods run on all."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -68,12 +68,12 @@ def run(settings: Settings) -> list[Row]:
 def _suits(name: str) -> bool:
     method = METHODS[name]
     if method.same_as is not None:
-        return False  # it is there under its other name
+        return False  # it runs under its other name
     return method.max_requests is None or method.max_requests >= MAX_REQUESTS
 
 
 def _solve(instance: Instance, name: str, backfill: int, *, seed: int) -> Result:
-    """Solve by a method; one that searches chooses its windows, and gets a round."""
+    """Solve by a method; one that searches chooses its windows and runs one round."""
     if not METHODS[name].searches:
         return solve(instance, name, backfill=backfill, seed=seed, bound="none")
     return solve(instance, name, seed=seed, bound="none", stop=Rounds(1))
@@ -101,7 +101,7 @@ def random_instance(rng: np.random.Generator) -> Instance:
 
 
 def page(rows: list[Row]) -> str:
-    """How many, from which seed, that nothing was found, and what each method tried."""
+    """Lay out the counts, the seed, and the number of instances of each method."""
     (row,) = rows
     columns = ["instances", "seed", "methods", "schedules", "violations", "seconds"]
     values = [

@@ -1,4 +1,4 @@
-"""Group selection: is exact exact, how fast is it, and what do the others lose."""
+"""Group selection: exactness and speed of exact groups, and the loss of the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MIX_NAMES = ("80/20", "50/50", "95/5")
 
 
 def run(settings: Settings) -> list[Row]:
-    """All four parts; the rows of each say to which they belong."""
+    """Run all four parts; each row names its part."""
     return [
         _brute_force(settings.pick(5000, 50)),
         *_families(settings.pick(1000, 5)),
@@ -106,7 +106,7 @@ def _families(count: int) -> list[Row]:
 
 
 def _against_dp(settings: Settings) -> list[Row]:
-    """Compare group by group on the pools that exact selection leaves."""
+    """Compare group by group on the pools that remain under exact selection."""
     rows: list[Row] = []
     for mix in MIX_NAMES:
         for seed in range(settings.pick(30, 1)):
@@ -190,7 +190,7 @@ def _co_start(settings: Settings) -> list[Row]:
 
 
 def _co_start_ratios(instance: Instance) -> list[float]:
-    """F of each group that can start together over the best F by peaks there."""
+    """F of each group that can start together over the best F by peaks in its pool."""
     pool = Pool.of(instance)
     rng = np.random.default_rng(0)
     select, by_peaks = CoStart(Options()), Exact(Options())

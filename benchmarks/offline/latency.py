@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SEEDS = (1, 2, 3)
 
 Figures = dict[tuple[str, str], list[float]]
-"""By mix and method, one figure for each seed."""
+"""By mix and method: one figure per seed."""
 
 METHODS: tuple[tuple[str, int | None], ...] = (
     ("fcfs", 0),

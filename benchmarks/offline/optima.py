@@ -1,7 +1,7 @@
-"""Small instances to proven optimality: how far that goes, and who leaves what.
+"""Small instances solved to proven optimality: sizes reached, and the gap in two parts.
 
-What lies between a schedule and a bound is partly the schedule's and partly the
-bound's. Where the optimum is known it can be told apart.
+The gap between a schedule and a bound is partly the schedule's and partly the bound's.
+If the optimum is known the two parts can be separated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROOF_S = 60.0
 """Seconds for the branch and bound."""
 
 UNPROVEN = 2
-"""A case ends behind the first size at which so many seeds found no proof."""
+"""A case ends after the first size at which so many seeds found no proof."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -77,7 +77,7 @@ def _row(n: int, share: float, budget: int, seed: int, seconds: int) -> Row:
 
 
 def page(rows: list[Row]) -> str:
-    """Lay out what is proven by size, and the gap in two parts where it is."""
+    """Lay out the share of proofs by size, and the gap in two parts if proven."""
     table, largest = [], []
     for share, budget in dict.fromkeys((r["share"], r["kv_budget"]) for r in rows):
         case = f"{share:.0%}, M = {budget:,}"

@@ -45,7 +45,7 @@ BOUND_LIMIT_S = 10.0
 """Seconds for the bound."""
 
 FEW, SMALLER = 100, 4
-"""Up to so many requests budgets are that much smaller: else all would run at once."""
+"""Up to so many requests, budgets are divided by this: else all would run at once."""
 
 LOOSE = 4
 """A loose budget is so many times the tight one."""
@@ -69,7 +69,7 @@ run: above, it takes minutes, and the cell stays empty.
 """
 
 COLOURS = 10
-"""Colours that matplotlib goes through; later lines are dashed."""
+"""Number of colours in matplotlib's cycle; later lines are dashed."""
 
 RELEASES: tuple[tuple[str, dict[int, float]], ...] = ()
 """Ratios of `auto` in earlier releases, medians by n: add a row with each release."""
@@ -88,7 +88,7 @@ INSTANCES: dict[str, Callable[[Path, int, int], Instance]] = {
     "documents": lambda data, n, seed: single(data, DOCUMENTS, n, seed, KV_BUDGET),
 }
 GENERATED = ("generated 80/20", "generated 50/50")
-"""Need no data."""
+"""Instances that need no data."""
 
 LOOSE_TOO = ("generated 80/20", "80/20")
 """Instances that are solved with a loose budget as well."""
@@ -124,7 +124,7 @@ def _key(cell: Cell) -> str:
 
 
 def _cells(settings: Settings) -> list[Cell]:
-    """List what is to be solved, large ones first: they take longest."""
+    """List the instances to solve, large ones first: they take longest."""
     sizes = [20] if settings.quick else sorted(LIMITS_S, reverse=True)
     seeds = SEEDS[: settings.pick(len(SEEDS), 1)]
     names = [name for name in INSTANCES if _there(settings, name)]
@@ -138,7 +138,7 @@ def _cells(settings: Settings) -> list[Cell]:
 
 
 def _there(settings: Settings, name: str) -> bool:
-    """Whether the data of these instances is there; says so if not."""
+    """Whether the data of these instances is available; prints a line if not."""
     if name in GENERATED:
         return True
     try:

@@ -1,4 +1,4 @@
-"""How fast placement, group selection and the command line are, and what they need."""
+"""Time and memory of placement, group selection and the command line."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _orders(settings: Settings) -> list[Row]:
 
 
 def _against_twin() -> Row:
-    """Compare with a loop over steps, which is how a simulator would place."""
+    """Compare with a loop over steps, as a simulator would place."""
     s, o = np.random.default_rng(0).integers(1, 40, (2, 40))
     instance = Instance(s, o, 200)
     order = list(range(40))

@@ -1,4 +1,4 @@
-"""A-min: what it costs to know an answer's length only as a class of lengths."""
+"""A-min: the cost of knowing an answer's length only as a class of lengths."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def page(rows: list[Row]) -> str:
 
 
 def _verdict(rows: list[Row]) -> str:
-    """Say whether knowing little is ever worse than knowing nothing."""
+    """Compare knowing little with knowing nothing, in a sentence."""
     medians = {
         (row["workload"], row["variant"], row["width"]): middle(
             [other for other in rows if _same(row, other)], _ratio
@@ -122,10 +122,10 @@ def _verdict(rows: list[Row]) -> str:
         f"The worst of all medians is {medians[worst]:.2f} ({workload}, {variant}, "
         f"width {width:g}), the worst single run {single:.2f}. "
         f"{sum(ratio > LIMIT for ratio in medians.values())} of {len(medians)} medians "
-        f"are above {LIMIT:g}. Where little is known more requests start than fit in "
-        "the end, and whoever has made the least goes again and again; what is won by "
-        "short requests first is lost there. Raising outlived estimates twofold keeps "
-        "more room, but holds back more as well."
+        f"are above {LIMIT:g}. If little is known more requests start than fit until "
+        "they complete, and those with the fewest tokens are evicted again and again; "
+        "this costs as much as serving short requests first gains. Raising outlived "
+        "estimates twofold keeps more memory free, but delays more requests as well."
     )
 
 

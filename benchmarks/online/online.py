@@ -69,9 +69,9 @@ def page(rows: list[Row]) -> str:
     parts = [
         f"{n:,} requests with Poisson arrivals, M = {KV_BUDGET:,}, unit steps and the "
         f"papers' rules; medians of seeds {', '.join(map(str, SEEDS))}, each with "
-        "requests of its own. Load 1.0 is where a cache that is always full to the "
-        "last token would just keep up. All know the true lengths; `svf-boost` is "
-        "ours.",
+        "requests of its own. At load 1.0 work arrives as fast as a cache that is "
+        "always full to the last token can serve it. All know the true lengths; "
+        "`svf-boost` is ours.",
     ]
     for workload in dict.fromkeys(row["workload"] for row in rows):
         mine = [row for row in rows if row["workload"] == workload]

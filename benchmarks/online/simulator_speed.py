@@ -1,9 +1,8 @@
-"""Requests that the simulator gets through in a minute, and where its time goes.
+"""Requests that the simulator serves in a minute, and a profile of its time.
 
-Beside it on the same trace, if there is one: Vidur (github.com/microsoft/vidur), the
+Beside it on the same trace, if installed: Vidur (github.com/microsoft/vidur), the
 public simulator of the field. The environment variable SORTEDF_VIDUR names a Python
-interpreter that can import it; see `benchmarks.online.parts.vidur_side` for what it
-is given.
+interpreter that can import it; see `benchmarks.online.parts.vidur_side` for its input.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ LIMITS = {
     "fcfs": 100_000, "svf": None, "sorted-f-online": 20_000, "svf-boost": None,
     "svf-blind": None, "srpt": None, "uniboost": None,
 }  # fmt: skip
-"""Requests a minute that we set ourselves, by policy."""
+"""Targets in requests a minute, by policy."""
 
 VIDUR_SIDE = Path(__file__).with_name("parts") / "vidur_side.py"
 VIDUR_REQUESTS = 2000
@@ -195,7 +194,7 @@ def page(rows: list[Row]) -> str:
 
 
 def _beside(rows: list[Row]) -> list[str]:
-    """Compare with Vidur, or say how to."""
+    """Compare with Vidur, or state how to."""
     if not rows:
         return [
             "Not beside Vidur: name a Python interpreter that can import it by "

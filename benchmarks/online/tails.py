@@ -1,4 +1,4 @@
-"""Means and tails on real traces: UniBoost's claims and ablations, and what is better.
+"""Means and tails on real traces: UniBoost's claims and ablations, and ours beside it.
 
 Every policy of the papers and ours, on windows of real traces at three loads, under
 vLLM's rules and a roofline's step times.

@@ -1,6 +1,6 @@
 """The papers' headline numbers beside ours, looked up in the other benchmarks' rows.
 
-Measures nothing itself. What has not been run yet is said to be missing.
+Measures nothing itself. Figures whose benchmark has not run yet are marked as missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Line:
 
 
 def run(settings: Settings) -> list[Row]:
-    """Look every headline up in the rows that lie beside the page."""
+    """Look every headline up in the rows kept beside the page."""
     known: dict[str, list[Row]] = {}
     lines = []
     for headline in HEADLINES:
@@ -65,7 +65,7 @@ def _line(headline: Headline, rows: list[Row]) -> Line:
 
 
 def page(rows: list[Row]) -> str:
-    """One table, and below it for each paper why figures differ."""
+    """Lay out one table, and below it for each paper why figures differ."""
     table = [
         [
             row["paper"],

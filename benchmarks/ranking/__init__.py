@@ -1,1 +1,1 @@
-"""Learned rankers of prompts, and what a rank is worth."""
+"""Learned rankers of prompts, and the gain from ranks."""

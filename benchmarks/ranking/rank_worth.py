@@ -1,4 +1,4 @@
-"""What a rank of the prompts by answer length is worth, by its Kendall's tau_b."""
+"""The gain from ranking prompts by answer length, by the rank's Kendall's tau_b."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ BY_LENGTH: dict[str, tuple[str, dict[str, Any], float]] = {
     "sorted-f-online": ("sorted-f-online", {}, 0.5),
     "sorted-f-amin": ("sorted-f-amin", {"factor": 2.0}, 0.25),
 }
-"""Policies with lengths made from a rank: name, options, and which quantile of the
-length the score stands for."""
+"""Policies with lengths made from a rank: name, options, and the quantile of the length
+that a score stands for."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -66,7 +66,7 @@ def run(settings: Settings) -> list[Row]:
 
 
 def _limit(settings: Settings, name: str) -> Row:
-    """Say what the oracle would gain in an endless burst."""
+    """Compute the oracle's gain in an infinite burst."""
     workload = WORKLOADS[name]
     prefill, decode = lengths(settings.data, workload)
     engine = workload.engine
@@ -75,7 +75,7 @@ def _limit(settings: Settings, name: str) -> Row:
 
 
 def _burst(settings: Settings, name: str, seed: int) -> Case:
-    """Draw the requests; all come at once."""
+    """Draw the requests; all arrive at once."""
     workload = WORKLOADS[name]
     n = settings.pick(BURST, 400)
     rng = np.random.default_rng([seed, n])
@@ -91,7 +91,7 @@ def _burst(settings: Settings, name: str, seed: int) -> Case:
 
 
 def _loads(settings: Settings, burst: Case) -> Iterator[Case]:
-    """Let the same requests come by and by."""
+    """Give the same requests Poisson arrivals."""
     workload, seed = burst.workload, burst.where["seed"]
     rules, step_time = workload.engine.rules, workload.engine.step_time
     for load in workload.loads[: settings.pick(len(workload.loads), 1)]:
@@ -121,7 +121,7 @@ def _by_noise(settings: Settings, journal: Journal, case: Case) -> Iterator[Row]
 def _by_length(settings: Settings, journal: Journal, case: Case) -> Iterator[Row]:
     """Policies that need a length, with one made from a rank with noise.
 
-    Lengths go with scores by what was seen on other requests with the same noise.
+    Scores are mapped to lengths by other requests with the same noise.
     """
     workload = case.workload
     where = case.where | {"part": "lengths"}

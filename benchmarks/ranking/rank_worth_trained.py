@@ -1,4 +1,4 @@
-"""What trained rankers are worth: their test prompts in a burst, beside noise."""
+"""The gain from trained rankers: their test prompts in a burst, beside noise."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(settings: Settings) -> list[Row]:
 
 
 def read_scores(path: Path) -> list[Row]:
-    """Read what the benchmark that trains rankers wrote.
+    """Read the scores written by the benchmark `ranking`.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def of_ranker(
     yield journal.row(key(where, same, "fcfs"), fcfs)
     yield journal.row(key(where, same, "oracle"), oracle)
     score = np.array(trained["scores"], dtype=np.float64)[rows]
-    digest = zlib.crc32(score.tobytes())  # training anew gives other scores
+    digest = zlib.crc32(score.tobytes())  # another training gives other scores
     for limit in (NEVER_S, PAPERS_S):
         what: Row = {"order": method, "limit_s": limit_of(limit), "draw": same}
         options = {"starvation_s": limit}

@@ -64,7 +64,7 @@ def _cell(bench: Bench, model: str, method: str, seed: int) -> Callable[[], Row]
 
 
 def page(rows: list[Row]) -> str:
-    """Each data set's table, how often which method is first, and the matrices."""
+    """Lay out each data set's table, how often each method is first, and matrices."""
     cells = list(dict.fromkeys((row["data"], row["model"]) for row in rows))
     seeds = sorted({row["seed"] for row in rows})
     parts = [
@@ -178,8 +178,8 @@ def _matrix(rows: list[Row], data: str) -> str:
         table.append([model, *cells])
     return "\n\n".join(
         [
-            "Pairwise; trained on the lengths of the model in front, tested on those "
-            "of the model above, on prompts that were in nobody's training part:",
+            "Pairwise; trained on the lengths of the row's model, tested on those of "
+            "the column's model, on prompts that no training used:",
             markdown_table(["trained on", *tested], table),
         ]
     )
@@ -206,7 +206,7 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
 def _points(
     rows: list[Row], cells: list[tuple[str, str]], method: str
 ) -> tuple[list[float], list[int]]:
-    """Medians of a method, and the lines of the cells that have one."""
+    """Medians of a method, and the positions of the cells that have one."""
     taus = [(_middle(rows, *cell, method), line) for line, cell in enumerate(cells)]
     known = [(tau, line) for tau, line in taus if tau is not None]
     return [tau for tau, _ in known], [line for _, line in known]

@@ -18,7 +18,7 @@ CHAT = ("alpaca_eval", "gpt-4-turbo-2024-04-09")
 REASONING = ("reasoning_planning", "o1-mini")
 
 Variant = tuple[str, str, dict[str, Any]]
-"""What is changed, how it is called in the table, and to what."""
+"""Settings changed: name of the field, title in the table, and values."""
 
 
 def _values(what: str, field: str, values: tuple[Any, ...]) -> list[Variant]:
@@ -84,7 +84,7 @@ def _order(
 
 
 def _different(bench: Bench, changes: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is as in all cells, so that equal cells are known as such."""
+    """Leave out settings common to all cells, so that equal cells have equal keys."""
     return {
         field: value
         for field, value in changes.items()

@@ -1,4 +1,4 @@
-"""What scoring costs on one CPU core, and of serving time."""
+"""Cost of scoring on one CPU core, and as a share of serving time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_USUAL = 128
 """Tokens of a prompt for which shares of serving time are given."""
 
 SMALL_SHARE = 0.1
-"""Share of a GPU's peak that a small encoder is taken to reach, a cautious guess."""
+"""Share of a GPU's peak assumed for a small encoder, a cautious guess."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -68,7 +68,7 @@ def _minilm(layers: int | None = None) -> Callable[[], Network]:
 
 
 def _bert_base() -> Network:
-    """Random weights: it is as fast as the trained one."""
+    """Build it with random weights, as fast as trained ones."""
     with quiet_transformers() as transformers:
         model = transformers.BertModel(transformers.BertConfig())
     head = torch().nn.Linear(model.config.hidden_size, 1)
@@ -183,7 +183,7 @@ def _explained(tokens: int) -> str:
 def serving_s(prompt: int, answer: int) -> float:
     """GPU seconds that a request of a full engine takes."""
     running = CACHE_TOKENS / (prompt + answer / 2)
-    prefill = prompt * running / answer  # tokens that come in per step
+    prefill = prompt * running / answer  # prompt tokens per step
     step_s = PRESETS[SERVED].seconds(round(prefill), round(running), CACHE_TOKENS)
     return answer * step_s / running
 

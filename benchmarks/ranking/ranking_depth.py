@@ -22,13 +22,13 @@ DEPTHS: dict[str, dict[str, Any]] = {
     "last 2 layers": {"frozen_layers": 4, "learning_rate": 1e-4},
     "all 6 layers": {"frozen_layers": 0, "learning_rate": 5e-5},
 }
-"""What is trained; the more layers, the lower the learning rate that they stand."""
+"""Layers trained; the more of them, the lower the learning rate must be."""
 
 CELLS = (
     *((of.name, model, "last 2 layers") for of in DATA_SETS for model in of.trained),
     ("alpaca_eval", "gpt-4-turbo-2024-04-09", "all 6 layers"),
 )
-"""Data set, model, and how deep; all layers take too long for more."""
+"""Data set, model and depth; training all layers takes too long for more."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -51,7 +51,7 @@ def run(settings: Settings) -> list[Row]:
 
 
 def page(rows: list[Row]) -> str:
-    """Medians by what is trained, and what it costs."""
+    """Lay out medians by trained layers, and the cost."""
     cells = sorted(
         {(row["data"], row["model"], row["depth"]) for row in rows},
         key=lambda cell: (cell[0], cell[1], list(DEPTHS).index(cell[2])),

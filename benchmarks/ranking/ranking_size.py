@@ -1,4 +1,4 @@
-"""How many prompts a ranker has to be trained on."""
+"""Quality of rankers by the number of training prompts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(settings: Settings) -> list[Row]:
 
 
 def page(rows: list[Row]) -> str:
-    """One table: sizes down, methods across."""
+    """Lay out one table: sizes in rows, methods in columns."""
     sizes = sorted({row["size"] for row in rows})
     seeds = {row["seed"] for row in rows}
     tests = {row["test_prompts"] for row in rows}

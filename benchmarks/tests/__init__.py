@@ -1,1 +1,1 @@
-"""How good the tests are."""
+"""Benchmarks of the tests themselves."""

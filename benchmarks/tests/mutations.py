@@ -1,4 +1,4 @@
-"""Small changes to the code that counts, and how many of them its tests notice.
+"""Small changes to the core code, and how many of them its tests notice.
 
 A change that no test notices is either equivalent (the changed code does the same), and
 then `parts/reasons.toml` says why, or a test is missing.
@@ -147,7 +147,7 @@ TARGETS = (
 
 
 def run(settings: Settings) -> list[Row]:
-    """Try the mutants of every file; those that are known are not tried again."""
+    """Try the mutants of every file; those with a kept result are not tried again."""
     journal = Journal("mutations", settings)
     targets = TARGETS[2:3] if settings.quick else TARGETS
     rows: list[Row] = []
@@ -300,7 +300,7 @@ def _code(text: str) -> str:
 
 
 def read_reasons() -> dict[tuple[str, ...], str]:
-    """Why survivors are equivalent, by file, function, and the change."""
+    """Read the reasons why survivors are equivalent, by file, function and change."""
     listed = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
     return {_reason_key(one): one["reason"] for one in listed}
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of batch files share: a tiny model, batches, and commands."""
+"""Shared by the benchmarks of batch files: a tiny model, batches, and commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KV_BUDGET = 4096
 BLOCK_SIZE = 32
 MAX_NUM_SEQS = 128
 TEMPLATE_TOKENS = 32
-"""Room for what the chat template adds to a prompt."""
+"""Tokens that the chat template adds to a prompt, at most."""
 
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -37,7 +37,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A folder with the model; batches and outputs go there, too."""
+    """A folder with the model, batches and outputs."""
 
     folder: Path
 
@@ -105,7 +105,7 @@ class Bench:
         ]  # fmt: skip
 
     def start(self, command: list[str]) -> subprocess.Popen[str]:
-        """Start a command; what it says goes to files in the folder."""
+        """Start a command; its output goes to files in the folder."""
         with (
             (self.folder / "stdout").open("w") as out,
             (self.folder / "stderr").open("w") as err,

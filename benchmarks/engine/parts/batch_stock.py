@@ -16,7 +16,7 @@ from typing import Any
 
 
 def main(times: Path) -> None:
-    """Run what its command line says, and write the times."""
+    """Run the given command line, and write the times."""
     from prometheus_client import REGISTRY
     from vllm.entrypoints.launchers import run_batch as stock
 

@@ -1,4 +1,4 @@
-"""What runs in a real engine have in common: a tiny model's settings, and the steps."""
+"""Shared by runs in a real engine: a tiny model's settings, and the step limits."""
 
 from __future__ import annotations
 

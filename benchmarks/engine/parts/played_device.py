@@ -1,7 +1,7 @@
-"""vLLM's engine core without a model: only the device is played.
+"""vLLM's engine core without a model: only the device is simulated.
 
 Each step keeps the device busy for a given time, and each request in it whose prompt is
-there gets a token out of thin air. All else is vLLM's own.
+computed gets a fixed token. All else is vLLM's own.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOKEN = 77
-"""What every request gets; it ends no answer."""
+"""The token that every request gets; it ends no answer."""
 
 SPIN_S = 0.0005
-"""How long before a step is over the wait for it stops sleeping."""
+"""Seconds before the end of a step from which the wait for it polls."""
 
 
 class Device:
-    """Stands for an executor: runs steps one after the other, each in the same time.
+    """Replaces an executor: runs steps one after the other, each in the same time.
 
-    Its times are reckoned and not kept by a thread, which would have to wait for the
+    Its times are computed, not kept by a thread, which would have to wait for the
     interpreter to notice that a step is over.
 
     Parameters
@@ -40,9 +40,9 @@ class Device:
     Attributes
     ----------
     idle_s : list of float
-        For how long it had nothing to do before each step but the first.
+        Idle time before each step but the first.
     supported_tasks : tuple of str
-        What the executor in whose place it is can do; asked for with each request.
+        Tasks of the executor that it replaces; read with each request.
     """
 
     supported_tasks: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Device:
 
 @dataclass
 class _Step:
-    """What the engine waits for."""
+    """A step's result, for which the engine waits."""
 
     over_at: float
     outcome: Any
@@ -106,7 +106,7 @@ def _one_token_each(output: Any, scheduler: Any) -> Any:
 
 @contextmanager
 def played(core: Any, step_s: float, *, run_async: bool) -> Iterator[Device]:
-    """Put a device in the place of an engine core's executor.
+    """Replace an engine core's executor by a device.
 
     With `run_async` the core works as it does on a GPU, with two steps under way; vLLM
     switches that off on a CPU.

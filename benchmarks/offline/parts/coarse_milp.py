@@ -1,7 +1,7 @@
-"""The integer program on a coarse grid of time: what one would try where it is large.
+"""The integer program on a coarse grid of time, the usual remedy for its size.
 
 Time is cut into slots of `q` steps, and requests start at the beginning of a slot. In
-each slot a request counts with the most KV that it holds there, so that every solution
+each slot a request counts with the most KV that it holds in it, so that every solution
 is a schedule. Its order is then placed step by step, which takes the idle time out.
 """
 
@@ -23,7 +23,7 @@ SLOTS = 100
 """Slots that the makespan of a known schedule is cut into."""
 
 SLACK = 1.3
-"""Rounding up costs room: the horizon is so many times the known makespan."""
+"""Horizon over the known makespan; rounding up to slots takes memory and so time."""
 
 WINDOWS = (0, 2)
 """Backfill windows with which a solution's order is placed."""

@@ -1,4 +1,4 @@
-"""The problem as a constraint program for OR-Tools' CP-SAT, as a rival to measure by.
+"""The problem as a constraint program for OR-Tools' CP-SAT, as a rival.
 
 Usage peaks at completions, so one memory row for each of them is enough: with
 `p_i < C_k <= C_i`, request `i` holds `s_i + C_k - p_i` in step `C_k`. That is a boolean
@@ -20,8 +20,8 @@ def solve_cp_sat(
 ) -> tuple[Schedule | None, int]:
     """Solve a backlog without engine rules.
 
-    An optimal schedule never idles, and nobody in it completes later than TEL of any
-    other one: that is the horizon.
+    An optimal schedule never idles, and no request in it completes later than the TEL
+    of any other schedule: that is the horizon.
 
     Parameters
     ----------

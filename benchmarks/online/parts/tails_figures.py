@@ -1,4 +1,4 @@
-"""Pictures of the benchmark of tails: who dominates whom, and the tail over gamma."""
+"""Pictures of the benchmark of tails: dominance of policies, and tails over gamma."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _scatter(axes: Axes, policies: dict[str, list[Row]]) -> None:
 
 
 def _plain_log(axis: Axis) -> None:
-    """Label a logarithmic axis by a few numbers, as people write them."""
+    """Label a logarithmic axis by a few plain numbers."""
     ticker = matplotlib().ticker
     axis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))

@@ -1,4 +1,4 @@
-"""The page of the benchmark of tails: claims, ablations, and who dominates whom."""
+"""The page of the benchmark of tails: claims, ablations, and dominance of policies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ THEIRS = (
     "srpt", "srpt:headroom=64", "srpt:limit=0.8", "pars",
     "mc-sf", "svf", "sorted-f-online",
 )  # fmt: skip
-"""The papers' policies, and with each that can overflow one that keeps headroom."""
+"""The papers' policies; each that can overflow also in a variant with headroom."""
 
 OURS = ("svf-aged", "svf-boost", "svf-blind")
 
 KNOWS_NOTHING = ("fcfs", "las", "mlfq", "uniboost", "distboost")
-"""How the names of prediction-free rivals begin."""
+"""Prefixes of the names of prediction-free rivals."""
 
 ALIASES = {"uniboost-base:gamma=inf:headroom=64": "fcfs, headroom=64"}
 """UniBoost without a boost is first come, first served."""
@@ -48,14 +48,14 @@ OURS_EXPLAINED = """\
 the work which the whole request means for the cache (its memory-time volume over `M`),
 and the time by which a small request may pass others grows with the backlog: with a
 short queue it is first come, first served, with a long one smallest volume first.
-Nobody is evicted. `svf-blind` does the same with the volume that is expected of a
-prompt, and starts what the cache will probably have room for, both by the answers that
-have finished. Where prompts make most of the volume, as in code, it knows as much as
-those that know the lengths. Where answers make most of it, it has little to order by,
-and what remains is the room."""
+It evicts no request. `svf-blind` does the same with the volume that is expected of a
+prompt, and starts requests that will probably fit until they complete, both by the
+answers that have finished. If prompts make most of the volume, as in code, it knows as
+much as policies that know the lengths. If answers make most of it, it has little to
+order by, and only its check of the memory remains."""
 
 CLEARLY = 0.01
-"""Part by which a figure has to be better; under light load all are about the same."""
+"""Share by which a figure must be better; under light load all are about the same."""
 
 Case = tuple[str, float]
 """A workload and a load."""
@@ -65,12 +65,12 @@ Table = dict[Case, dict[str, list[Row]]]
 
 
 def shown(policy: str) -> str:
-    """Name of a policy as the page has it."""
+    """Name of a policy on the page."""
     return ALIASES.get(policy, policy)
 
 
 def by_case(rows: Iterable[Row], part: str = "policies") -> Table:
-    """Sort the rows of a part of the benchmark by case and policy."""
+    """Group the rows of a part of the benchmark by case and policy."""
     found: Table = {}
     for row in rows:
         if row["part"] == part:
@@ -91,24 +91,24 @@ def dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def page(rows: list[Row]) -> str:
-    """Who dominates whom, the claims, the ablations, and then every figure."""
+    """Lay out the dominance of policies, the claims, the ablations, and all figures."""
     table = by_case(rows)
     parts = [
         "An A100 with Llama-3-8B by the roofline preset, vLLM's rules (blocks of 16, "
         "256 requests, 2,048 tokens a step with prefills in chunks). Azure traces are "
         "replayed with their own bursts, sped up to the load; the others have Poisson "
-        "arrivals, since their sources have none. Load 1.0 is where an engine that "
-        "never wastes anything would just keep up. `srpt`, `mc-sf`, `svf`, "
+        "arrivals, since their sources have none. At load 1.0 work arrives as fast as "
+        "an engine that wastes nothing can serve it. `srpt`, `mc-sf`, `svf`, "
         "`sorted-f-online`, `svf-aged`, `svf-boost` and look-ahead of `fcfs` know the "
         f"true lengths; `pars` ranks by lengths with errors (`{NOISE}`); the others, "
-        "`svf-blind` among them, know nothing. `srpt:limit=0.8` plays TRAIL's part; "
-        "`fcfs, headroom=64` starts nobody into the room that those who run will grow "
-        "into in 64 steps, as do the others with that option. In seconds.",
+        "`svf-blind` among them, know nothing. `srpt:limit=0.8` stands for TRAIL; "
+        "`fcfs, headroom=64` keeps free the memory into which running requests grow "
+        "within 64 steps, as do the others with that option. In seconds.",
         _workloads(rows),
         "## Ours against theirs, in mean and P99 of TTLT",
         "Which of the papers' policies dominate ours (as good in both, and better by "
         f"more than {CLEARLY:.0%} in one), and how many of theirs ours dominate. The "
-        "last column: `svf-blind` against those that know nothing either.",
+        "last column: `svf-blind` against policies that know nothing either.",
         _pareto(table),
         _pareto_words(table),
         OURS_EXPLAINED,
@@ -241,7 +241,7 @@ def _claims(table: Table) -> str:
 
 
 def _claims_words(table: Table) -> str:
-    """Say of each claim how often it holds, and why it does or does not."""
+    """List how often each claim holds, and the reasons."""
     num = len(table)
 
     def times(claim: str, holds: Callable[[float], bool]) -> int:
@@ -268,15 +268,15 @@ def _claims_words(table: Table) -> str:
             "",
             "Why: under overload an order by length leaves the longest to the end, so "
             "that one request in a hundred waits for nearly all of the run; any order "
-            "that lets age count avoids that, and `fcfs` does so most plainly. What "
-            "the boost gains over `fcfs` it pays for with evictions, whose KV has to "
-            "be computed again. Keeping headroom, or looking ahead, saves preemptions "
-            "of the engine's own and often brings more than the boost; see the tables "
-            "below for how often KV was lost. On the reasoning traces `srpt` has by "
-            "far the shorter P99 of TTFT: hardly anybody is as long as the longest "
-            "there, so that all others start at once, while a boost that knows no "
-            "lengths lets the long ones in and has to throw them out again. Without "
-            "MemGuard that becomes thrashing.",
+            "that takes age into account avoids that, `fcfs` most of all. The boost's "
+            "gain over `fcfs` is paid for with evictions, whose KV has to be computed "
+            "again. Keeping headroom, or looking ahead, saves preemptions by the "
+            "engine itself and often gains more than the boost; see the tables below "
+            "for how often KV was lost. On the reasoning traces `srpt` has by far the "
+            "shorter P99 of TTFT: few requests are as long as the longest, so that all "
+            "others start at once, while a boost that knows no lengths admits the long "
+            "ones and has to evict them again. Without MemGuard that becomes "
+            "thrashing.",
         ]
     )
 

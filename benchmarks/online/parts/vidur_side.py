@@ -1,11 +1,11 @@
-"""Runs Vidur's simulator on a trace; a script for the interpreter that has Vidur.
+"""Run Vidur's simulator on a trace; a script for an interpreter that has Vidur.
 
 `python vidur_side.py JOB.json`, from a folder to which Vidur may write, prints one JSON
 object. The job names a CSV file with Vidur's columns, and the rules and step times of
 our own run. Vidur's scheduler with prefills in chunks ("Sarathi") gets the same limits
-and, in the place of its learned predictor of step times, the same linear formula: it
-needs no profiling data then, spends no time on predicting, and answers can be compared.
-It imports nothing of ours, and Vidur only when it is run.
+and, instead of its learned predictor of step times, the same linear formula: it then
+needs no profiling data, spends no time on predictions, and results can be compared.
+It imports nothing of this project, and Vidur only when it is run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Linear:
         self._terms = terms
 
     def get_execution_time(self, batch: Any, pipeline_stage: int) -> Duration:
-        """Add up what is done in a batch."""
+        """Add up the work of a batch."""
         decoding = batch.num_decode_tokens
         kv = sum(request.num_processed_tokens for request in batch.requests)
         terms = self._terms

@@ -1,4 +1,4 @@
-"""Headline numbers of the papers, and where in our rows to look for the same."""
+"""Headline numbers of the papers, and the functions that find ours in the rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICE_STEP_US = 25_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Our figure in words, and whether it is the paper's."""
+    """Our figure as text, and whether it agrees with the paper's."""
 
     text: str
     same: str
@@ -37,7 +37,7 @@ class Headline:
     look : callable
         Finds it in them; None if they do not have it.
     why : str
-        Why the two differ, or what is behind both.
+        Why the two differ, or what explains both.
     """
 
     paper: str
@@ -79,7 +79,7 @@ def value_of(row: Row, figure: str) -> float | None:
 
 
 def _same(met: Iterable[bool]) -> str:
-    """Yes if all of it came out, no if none did."""
+    """Return yes if all of it was reproduced, no if none was."""
     all_met = list(met)
     return YES if all(all_met) else PARTLY if any(all_met) else NO
 
@@ -222,7 +222,7 @@ def _online(rows: list[Row]) -> Found | None:
 
 
 def _amin(rows: list[Row]) -> Found | None:
-    """Show what is left of the gain when almost nothing is known of the lengths."""
+    """Return the gain that remains if almost nothing is known of the lengths."""
     mine = only(rows, workload="80/20", variant="restart")
     widths = sorted({row["width"] for row in mine})
     if len(widths) < 2:
@@ -283,7 +283,7 @@ def _pairwise_first(rows: list[Row]) -> Found | None:
 
 
 def _across(rows: list[Row]) -> Found | None:
-    """Hold rankers of another model against pointwise ones of this model."""
+    """Compare rankers of another model with pointwise ones of this model."""
     point = _taus(rows, "pointwise")
     best: dict[tuple[str, str], list[float]] = {}
     for row in only(rows, method="pairwise"):
@@ -333,7 +333,7 @@ def _burst_gain(
 
 
 def _overhead(rows: list[Row]) -> Found | None:
-    """How much longer a step gets, with the next one scheduled beside it and not."""
+    """How much longer a step gets, with and without async scheduling."""
     longer = {
         run_async: [
             (row["idle_mean_us"] - plain["idle_mean_us"])
@@ -395,7 +395,7 @@ def _over_cases(rows: list[Row], one: str, other: str, figure: str) -> list[floa
 
 
 def _ablation(ablated: str) -> Callable[[list[Row]], Found | None]:
-    """P99 of TTLT without a part over that with it."""
+    """P99 of TTLT without a component over that with it."""
 
     def look(rows: list[Row]) -> Found | None:
         ratios = _over_cases(rows, ablated, "uniboost", "ttlt.p99")

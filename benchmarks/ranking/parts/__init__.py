@@ -1,1 +1,1 @@
-"""What the benchmarks of this folder share."""
+"""Code shared by the benchmarks of this folder."""

@@ -42,12 +42,12 @@ SETTINGS = TrainingSettings(
     batch_size=16,
     learning_rate=3e-4,
 )
-"""What all trainings have in common, unless a cell says otherwise."""
+"""Settings of all trainings, unless a cell changes them."""
 
 
 @dataclass(slots=True)
 class Bench:
-    """One data set on its way through all its cells.
+    """One data set, with the state shared by its cells.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Bench:
 
     @classmethod
     def make(cls, settings: Settings, of: DataSet) -> Bench:
-        """Make one for a data set; in quick mode it is all over in seconds."""
+        """Make one for a data set; quick mode takes seconds."""
         torch().set_num_threads(1)
         common = replace(SETTINGS, encoder=encoder(), max_tokens=of.max_tokens)
         if settings.quick:
@@ -81,7 +81,7 @@ class Bench:
         )
 
     def row_of_size(self, model: str, method: str, seed: int, size: int) -> Row:
-        """Train on so many prompts, and test on all that the data set has for that."""
+        """Train on so many prompts, and test on all test prompts of the data set."""
         whole = prompts(
             self.settings.data, self.of, model, 60 if self.settings.quick else 10**9
         )
@@ -176,14 +176,14 @@ class Bench:
         return found
 
     def _num_tokens(self, texts: tuple[str, ...]) -> list[int]:
-        """Whole prompts' tokens, as the encoder's tokenizer has it."""
+        """Return tokens of whole prompts by the encoder's tokenizer."""
         tokenizer = tokenizer_of(self.common.encoder)
         split_ = tokenizer(list(texts), add_special_tokens=False, verbose=False)
         return [len(ids) for ids in split_["input_ids"]]
 
 
 def second_opinions(settings: Settings, of: DataSet, seed: int) -> list[Row]:
-    """How well another model's lengths rank each trained model's, at best."""
+    """Best tau_b of another model's lengths with each trained model's."""
     bench = Bench(settings, of, SETTINGS)
     rows = []
     for model in of.trained:
@@ -216,12 +216,12 @@ LISTS = ("lengths", "prompt_tokens", "scores")
 
 
 def without_lists(row: Row) -> Row:
-    """Return a row as the benchmark's results keep it: figures only."""
+    """Return a row for the results: figures only."""
     return {key: value for key, value in row.items() if key not in LISTS}
 
 
 def pairwise_less(rival: str, rows: list[Row]) -> str:
-    """Say by how much pairwise is above another loss, training by training."""
+    """Summarise by how much pairwise is above another loss, training by training."""
     tau = {
         (row["data"], row["model"], row["seed"], row["method"]): row["tau_b"]
         for row in rows

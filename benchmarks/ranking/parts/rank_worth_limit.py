@@ -1,10 +1,11 @@
-"""How much shortest first can gain in an endless burst, from the lengths alone.
+"""Gain of shortest first in an infinite burst, computed from the lengths alone.
 
 With many more requests than can run at once, a request's latency is its wait, which is
-the work of all that go before it. A request's work is what it adds to the seconds that
-an engine is busy at least (`online.load`), in the resource that binds. First come first
-served makes it wait for half of all work on average, whatever its own length `o`;
-shortest first for the work of the shorter ones. Per token both are divided by `o`.
+the work of all requests served before it. A request's work is its share of the least
+seconds for which an engine is busy (`online.load`), in the resource that binds. Under
+first come first served it waits for half of all work on average, whatever its own
+length `o`; under shortest first for the work of the shorter ones. Per token both are
+divided by `o`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PLACES = 200
-"""Places in the line at which a first come first served request is looked at."""
+"""Positions in the queue at which a first come first served request is evaluated."""
 
 
 def work_s(
     prefill: Ints, decode: Ints, rules: EngineModel, step_time: StepTime
 ) -> Floats:
-    """Seconds that each request adds to the time that the engine is busy at least."""
+    """Seconds that each request adds to the engine's least busy time."""
     s, o = prefill.astype(np.float64), decode.astype(np.float64)
     kv = s * o + o * (o - 1) / 2 + rules.extra_slots * o
     steps = max(

@@ -1,4 +1,4 @@
-"""The page about what a rank is worth: tables from raw rows."""
+"""The page about the gain from ranks: tables from raw rows."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ FIGURES = {
     "p90_per_token": "P90 per token",
     "mean_latency": "mean latency",
 }
-"""Figures by the names that tables give them."""
+"""Figures by their names in tables."""
 
 
 TRAINED = 0.5
-"""About the tau_b that a good trained ranker reaches."""
+"""About the tau_b of a good trained ranker."""
 
 
 def chosen(rows: Iterable[Row], **values: object) -> list[Row]:
-    """Rows that say just this."""
+    """Return the rows with these entries."""
     return [row for row in rows if all(row.get(key) == v for key, v in values.items())]
 
 
 def gain(rows: list[Row], base: list[Row], figure: str) -> float:
-    """How many times smaller a figure is than that of the base, draw by draw."""
+    """How many times smaller a figure is than the base's, draw by draw."""
     by_draw = {_draw(row): float(row[figure]) for row in base}
     return median(by_draw[_draw(row)] / float(row[figure]) for row in rows)
 
 
 def _draw(row: Row) -> tuple[object, object]:
-    """Rows that agree in this are about the same requests."""
+    """Key of a row's requests: rows with an equal key have the same requests."""
     return row["seed"], row.get("draw")
 
 
@@ -43,7 +43,7 @@ def page(rows: list[Row]) -> str:
     noise = chosen(rows, part="noise")
     parts = [_intro(noise), _verdict(noise), "## A burst", *_bursts(noise)]
     parts += ["## An endless burst", *_limits(rows)]
-    parts += ["## Requests that come by and by", *_loads(noise)]
+    parts += ["## Poisson arrivals", *_loads(noise)]
     parts += ["## Lengths made from a rank", *_lengths(rows)]
     return "\n\n".join(parts)
 
@@ -78,7 +78,7 @@ def _intro(rows: list[Row]) -> str:
 
 
 def _verdict(rows: list[Row]) -> str:
-    """Hold the paper's claims against these runs."""
+    """Compare the paper's claims with these runs."""
     bursts = [chosen(rows, workload=name, load=None) for name in _names(rows)]
     good = TRAINED if TRAINED in _targets(rows) else max(_targets(rows))
     gains, shares = [], []
@@ -110,7 +110,7 @@ def _range(values: list[float], form: str) -> str:
 
 
 def _idle_loads(rows: list[Row]) -> list[float]:
-    """Find the loads, from the least on, at which the true order gains nothing."""
+    """Find the loads, from the lowest up, at which the true order gains nothing."""
     idle = []
     for load in sorted({row["load"] for row in rows if row["load"] is not None}):
         here = [chosen(rows, workload=name, load=load) for name in _names(rows)]
@@ -167,7 +167,7 @@ def _gains(burst: list[Row], fcfs: list[Row]) -> str:
 
 
 def _why(burst: list[Row], fcfs: list[Row]) -> str:
-    """Say where the gain per token comes from, in figures of these runs."""
+    """Explain the gain per token in figures of these runs."""
     by_wait = median(r["mean_ttft"] * r["mean_inverse"] for r in fcfs)
     told = median(r["mean_per_token"] for r in fcfs)
     oracle = chosen(burst, order="rank", target=1.0, limit_s=None)
@@ -214,11 +214,11 @@ def _limits(rows: list[Row]) -> list[str]:
 
 def _loads(rows: list[Row]) -> list[str]:
     parts = [
-        "Poisson arrivals of the same requests. At load 1.0 an engine that is always "
-        "full would just keep up; a little above it the line has no time to grow "
-        "before the last request has come. How many times smaller than under `fcfs` "
-        "the mean latency per token is, without a limit on waiting, and in brackets "
-        "the mean latency:"
+        "Poisson arrivals of the same requests. At load 1.0 work arrives as fast as an "
+        "engine that is always full can serve it; a little above it the queue has no "
+        "time to grow before the last arrival. How many times smaller than under "
+        "`fcfs` the mean latency per token is, without a limit on waiting, and in "
+        "brackets the mean latency:"
     ]
     for name in _names(rows):
         own = [r for r in chosen(rows, workload=name) if r["load"] is not None]

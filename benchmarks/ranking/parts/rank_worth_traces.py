@@ -1,4 +1,4 @@
-"""Requests of the pairs' own lengths, and the engines that they are for."""
+"""Requests with the pairs' own lengths, and their engines."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 LETTERS_PER_TOKEN = 4
-"""Of a prompt, whose tokens are not in the data: the usual rule of thumb."""
+"""Letters per token of a prompt, whose tokens are not in the data: a rule of thumb."""
 
 GPU_BYTES = 80e9
 GPU_SHARE = 0.9
-"""What vLLM takes of a GPU's memory; the KV cache has what the weights leave."""
+"""Share of a GPU's memory for vLLM; the KV cache gets the memory beside the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Workload:
     data : str
         File of pairs.
     source : str
-        What the field `source` begins with.
+        Prefix of the field `source`.
     model : str
     engine : Engine
     loads : tuple of float
         Poisson arrivals beside the burst.
     limited : tuple of float
         Targets of tau_b that are run with a limit on waiting, too; such runs are slow
-        where almost all wait for longer than the limit.
+        if almost all requests wait for longer than the limit.
     """
 
     data: str
@@ -116,7 +116,7 @@ WORKLOADS: dict[str, Workload] = {
         (0.0, 0.5, 1.0),
     ),
 }
-"""By the name that pages give the model."""
+"""Workloads by the model's name on the pages."""
 
 
 @cache
@@ -141,6 +141,6 @@ def lengths(data: Path, workload: Workload) -> tuple[Ints, Ints]:
 
 
 def drawn(prefill: Ints, decode: Ints, n: int, rng: np.random.Generator) -> Trace:
-    """Draw requests with replacement; all come at once."""
+    """Draw requests with replacement; all arrive at once."""
     rows = rng.integers(0, len(decode), n)
     return Trace(prefill[rows], decode[rows])

@@ -1,4 +1,4 @@
-"""The page about what trained rankers are worth, and its picture."""
+"""The page about the gain from trained rankers, and its picture."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A mutant replaces one node of the syntax tree: a comparison by its neighbour (`<` by
 `<=`), `+` by `-`, `min` by `max`, a number by the next one, a condition by its
-opposite, two arguments by one another, what is returned by a constant; or it leaves out
-a statement. Docstrings, annotations, default values, decorators and the words of error
+opposite, two arguments by one another, a returned value by a constant; or it leaves out
+a statement. Docstrings, annotations, default values, decorators and the text of error
 messages stay as they are.
 """
 
@@ -37,15 +37,15 @@ SYMMETRIC = {
     "min", "max", "minimum", "maximum", "logical_and", "logical_or", "isinstance",
     "getattr", "hasattr", "zip",
 }  # fmt: skip
-"""Calls whose first two arguments can be swapped without a change, or only nonsense."""
+"""Calls whose first two arguments are not swapped: no change, or nonsense."""
 
 GUARDS = {"strict", "stacklevel"}
-"""Arguments by name that change nothing where the rest is right."""
+"""Keyword arguments that change nothing if the rest is right."""
 
 CONSTANTS_OF_TYPE: dict[str, tuple[Any, ...]] = {
     "bool": (True, False), "int": (0,), "float": (0.0,), "str": ("",),
 }  # fmt: skip
-"""What is returned instead, by the declared type; of other types, `None`."""
+"""Value returned instead, by the declared type; `None` for other types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Mutant:
         Lines of the code that is changed; a test that runs none of them cannot notice.
     kind : str
     before, after : str
-        The changed code; nothing after where a statement is left out.
+        The changed code; `after` is empty if a statement is left out.
     site : int
-        Its number within the file, by which it is made again.
+        Its number within the file, by which it can be made again.
     """
 
     function: str
@@ -119,7 +119,7 @@ def changed_tree(source: str, mutant: Mutant) -> ast.Module:
 
 
 def _sites(tree: ast.Module) -> list[_Site]:
-    """List in a fixed order where something can be changed, and to what."""
+    """List the possible changes in a fixed order."""
     return [site for node in tree.body for site in _of_definition(node, "")]
 
 
@@ -249,7 +249,7 @@ def _of_expression(
 
 
 def _changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Return what a single node can be replaced by."""
+    """Return the replacements of a single node."""
     if isinstance(node, ast.Compare):
         for k, operator in enumerate(node.ops):
             if type(operator) in SWAPPED_OPERATORS:

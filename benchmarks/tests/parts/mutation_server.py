@@ -53,7 +53,7 @@ MOST_TESTS_S = 4.0
 """Of the tests that touch a line, so many seconds are run; the fastest ones."""
 
 MORE_BYTES = 3 * 2**30
-"""Memory that a mutant may take beyond what is there."""
+"""Memory in bytes that a mutant may take beyond that of the clean run."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Server:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        """Choose how properties are tried, after conftest did and before test files."""
+        """Configure hypothesis, after conftest and before the test files."""
         import hypothesis  # not before pytest rewrites its assertions
 
         hypothesis.settings.register_profile(
@@ -121,7 +121,7 @@ class Server:
         return True
 
     def run_clean(self, items: list[pytest.Item]) -> list[Clean]:
-        """Run each test with a note of the lines that it runs; leave skips out."""
+        """Run each test and record the lines that it runs; leave skips out."""
         found = []
         for item, after in zip(items, [*items[1:], None], strict=True):
             one = Clean(item)
@@ -251,7 +251,7 @@ def put_constant(node: ast.Assign, path: str) -> None:
 
 
 def within(code: CodeType) -> list[CodeType]:
-    """All code objects inside one."""
+    """Yield all code objects inside one."""
     found = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -266,7 +266,7 @@ def used_bytes() -> int:
 
 
 def wait(child: int) -> str:
-    """Wait for a child; end it and all that it started after too long."""
+    """Wait for a child; kill it and its children after the limit."""
     end = time.monotonic() + WALL_S
     pause = 0.001
     while True:
@@ -312,11 +312,11 @@ class Tracer:
 
 
 OUT = os.dup(1)
-"""Standard output, before pytest takes it."""
+"""Standard output, before pytest captures it."""
 
 
 def say(line: dict[str, Any]) -> None:
-    """Print a JSON line to where the job said."""
+    """Print a JSON line."""
     os.write(OUT, (json.dumps(line) + "\n").encode())
 
 
