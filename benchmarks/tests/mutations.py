@@ -39,7 +39,7 @@ class Target:
     Attributes
     ----------
     sample : int
-        Mutants of a file at most; of more, a fixed sample.
+        Largest number of mutants of a file; of more, a fixed sample.
     tests : tuple of str
         Files or folders, from the root of the project.
     paths : tuple of str
@@ -51,13 +51,13 @@ class Target:
     paths: tuple[str, ...]
 
     def files(self) -> list[str]:
-        """Files that match, in order."""
+        """Return the files that match, in order."""
         root = ROOT.parent
         found = [file for path in self.paths for file in sorted(root.glob(path))]
         return [file.relative_to(root).as_posix() for file in found]
 
     def tests_digest(self) -> int:
-        """A number that changes when a test does."""
+        """Digest of the tests' sources."""
         paths = [ROOT.parent / path for path in self.tests]
         files = [f for p in paths for f in (sorted(p.rglob("*.py")) or [p])]
         return zlib.crc32(b"".join(file.read_bytes() for file in files))
@@ -188,7 +188,7 @@ def of_target(target: Target, sample: int, journal: Journal) -> Iterator[Row]:
 
 
 def chosen(source: str, sample: int) -> list[Mutant]:
-    """Choose mutants by what they are, so that most stay when the file changes."""
+    """Choose mutants by a hash of the change; most stay when the file changes."""
     ranked = sorted(mutants(source), key=lambda one: zlib.crc32(_text(one).encode()))
     return sorted(ranked[:sample], key=lambda mutant: mutant.site)
 

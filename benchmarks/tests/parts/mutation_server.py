@@ -1,4 +1,4 @@
-"""Runs tests on the mutants of what they test, in one process that forks for each.
+"""Run tests on mutants of the code under test, in one process that forks for each.
 
 `python -m benchmarks.tests.parts.mutation_server JOB.json` prints one JSON line for
 each mutant. Everything is imported and collected once. The tests run once as they are,
