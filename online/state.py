@@ -51,8 +51,8 @@ class State(NamedTuple):
     who_waits : collection of int
         Ids of all waiting requests; see `is_waiting` and `waiting`.
     prefixes : PrefixForest, optional
-        What requests share, in an engine with prefix caching. Blocks that are cached
-        but that no running request holds count as free.
+        Shared prefixes of requests, in an engine with prefix caching. Cached blocks
+        that no running request holds count as free.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""The step engine: vLLM's scheduling rules without a model behind them."""
+"""The step engine: vLLM's scheduling rules without a model."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepRecord:
-    """What one step did; the same for a simulated and a real engine.
+    """The events of one step; the same for a simulated and a real engine.
 
     Attributes
     ----------
     step : int
-        Number of the step, from 1; one in which nothing happens is not counted.
+        Number of the step, from 1; steps without any event are not counted.
     started, finished, preempted, evicted : sequences of int
-        Ids that began to run (again), made their last token, lost their KV because
-        there was no room, and lost it because the policy said so.
+        Ids that started (again), completed, lost their KV because memory ran out, and
+        lost it by a decision of the policy.
     resumed : sequence of (int, int)
-        Ids whose token of this step does not follow one of the step before, with the
-        step of the one before, -1 if this is the first.
+        Ids that make a token in this step and made none in the step before, with the
+        step of their last token, -1 if this is the first.
     num_running, num_waiting : int
-        Requests that were served in the step, and that wait after it.
+        Requests served in the step, and requests waiting after it.
     prefill_tokens, decode_tokens : int
-        Tokens processed: of prompts (and of answers computed again), and of requests
-        that made one token after another.
+        Tokens processed: of prompts (and of answers computed again), and of decoding
+        requests.
     made_tokens : int
         Tokens of answers that were made.
     cached_tokens : int
@@ -54,7 +54,7 @@ class StepRecord:
     kv_tokens, used_blocks : int
         KV in the step before the finished ones left: tokens and blocks.
     wake_s : float, optional
-        When the policy wants to be asked again, if it holds everything back.
+        Time of the policy's next decision, if it starts nothing until then.
     """
 
     step: int
@@ -75,27 +75,27 @@ class StepRecord:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened: it is as if there had been no step."""
+        """Whether nothing happened, so that the step is not counted."""
         return self.num_running == 0 and not self.evicted
 
 
 class Engine(Protocol):
-    """What a driver needs of an engine, simulated or real."""
+    """Interface of an engine, simulated or real, for a driver."""
 
     table: RequestTable
     rules: EngineModel
 
     def add(self, i: int) -> None:
-        """Let request `i` of the table wait; OversizeError if it can never run."""
+        """Add request `i` of the table; OversizeError if it can never run."""
         ...
 
     def cancel(self, i: int) -> None:
-        """Drop request `i`, wherever it is."""
+        """Cancel request `i`, waiting or running."""
         ...
 
     @property
     def num_unfinished(self) -> int:
-        """Requests that wait or run."""
+        """Number of waiting and running requests."""
         ...
 
     def step(self, now_s: float) -> StepRecord:
@@ -104,7 +104,7 @@ class Engine(Protocol):
 
 
 class StepEngine:
-    """An engine that follows vLLM's rules step for step, and computes nothing.
+    """An engine that follows vLLM's rules step by step, without a model.
 
     Parameters
     ----------
@@ -148,11 +148,11 @@ class StepEngine:
         self._left: list[int] = []
         self._ended: list[int] = []
         self._changed: list[int] = []
-        # Whether each that ran made a token, and nothing else happened, in the last
-        # step; and since the policy was asked, but for the starts that it foresaw.
+        # Whether the only events were that each running request made a token: in the
+        # last step; and since the last decision, except for the starts it decided.
         self._quiet = self._calm = False
         self._foreseen = 0
-        # Whether all that run made a token in the last step, so that they decode.
+        # Whether all running requests made a token in the last step, so they decode.
         self._steady = False
         self._last: Decision = NOTHING
         room = min(rules.seqs_cap, rules.num_blocks) + 1
@@ -165,7 +165,7 @@ class StepEngine:
 
     @property
     def num_unfinished(self) -> int:
-        """Requests that wait or run."""
+        """Number of waiting and running requests."""
         return len(self._waiting) + int(self._out[k.RUNNING])
 
     def add(self, i: int) -> None:
@@ -179,7 +179,7 @@ class StepEngine:
         self._joined.append(i)
 
     def cancel(self, i: int) -> None:
-        """Drop request `i`, wherever it is; one that is not there is ignored."""
+        """Cancel request `i`, waiting or running; others are ignored."""
         if i in self._waiting:
             del self._waiting[i]
             self._left.append(i)
@@ -194,7 +194,7 @@ class StepEngine:
     def update_hint(
         self, i: int, *, predicted: int | None = None, score: float | None = None
     ) -> None:
-        """Say what has become known of request `i` since it came."""
+        """Change the predicted length or the score of request `i`."""
         is_here = i in self._waiting or i in self._now_running()
         if self.table.update_hint(i, predicted, score) and is_here:
             self._changed.append(i)
@@ -269,7 +269,7 @@ class StepEngine:
         return self._running[: self._out[k.RUNNING]]
 
     def _decide(self, now_s: float) -> Decision:
-        """Ask the policy, unless its last answer still stands."""
+        """Call the policy, unless its last decision still stands."""
         events = self._joined or self._changed or self._ended
         if (
             self._calm
@@ -308,7 +308,7 @@ class StepEngine:
         )
 
     def _predict(self, i: int) -> None:
-        """Say how long the answer is expected to get, in place of who outlived it."""
+        """Predict a request's answer length, given its tokens so far."""
         if self.predictor is None:
             return
         ints, rules = self.table.ints, self.rules
@@ -321,7 +321,7 @@ class StepEngine:
         ints[k.PREDICTED, i] = max(min(predicted, longest), 1)
 
     def _apply(self, decision: Decision) -> None:
-        """Evict, put what runs in order, and refuse what makes no sense."""
+        """Check the decision, evict requests, and reorder the running ones."""
         if decision.evict:
             self._stop_running(decision.evict)
             self._move((), decision.evict)
@@ -329,7 +329,9 @@ class StepEngine:
             running = self._now_running()
             order = np.array(decision.order, dtype=np.int64)
             if not np.array_equal(np.sort(order), np.sort(running)):
-                raise ValueError("a policy's order must name what runs, each id once.")
+                raise ValueError(
+                    "a policy's order must name all running requests, each id once."
+                )
             running[:] = order
         unknown = [i for i in decision.start if i not in self._waiting]
         if unknown or len(set(decision.start)) < len(decision.start):
@@ -338,7 +340,7 @@ class StepEngine:
             )
 
     def _stop_running(self, ids: Sequence[int]) -> None:
-        """Free the KV of some running requests and take them out."""
+        """Stop some running requests and free their KV."""
         running = self._now_running()
         gone = np.isin(running, np.array(ids, dtype=np.int64))
         if gone.sum() != len(ids):
@@ -353,7 +355,7 @@ class StepEngine:
         self._out[k.RUNNING] = len(stay)
 
     def _move(self, started: Sequence[int], stopped: Sequence[int]) -> None:
-        """Keep the set of waiting requests, and what changed in it."""
+        """Update the waiting requests and the changes for the next decision."""
         for i in started:
             del self._waiting[i]
         self._left.extend(started)

@@ -25,7 +25,7 @@ class Hint(NamedTuple):
         Length, in tokens.
     score : float
         A learned rank; nan if there is none.
-    told : bool
+    has_length : bool
         Whether the length is the request's own hint, which has priority.
     text : str, optional
         Text to rank by, instead of the prompt.
@@ -33,7 +33,7 @@ class Hint(NamedTuple):
 
     predicted: int
     score: float
-    told: bool
+    has_length: bool
     text: str | None
 
 
@@ -63,14 +63,14 @@ class Hints:
         predicted = _number(extra.get(PREDICTED_KEY))
         score = _number(extra.get(SCORE_KEY))
         text = extra.get(TEXT_KEY)
-        told = predicted is not None and predicted >= 1
-        if predicted is None or not told:
+        has_length = predicted is not None and predicted >= 1
+        if predicted is None or not has_length:
             guesses = (learned, self.max_predicted, max_tokens)
             predicted = next(guess for guess in guesses if guess is not None)
         return Hint(
             max(1, min(round(predicted), max_tokens)),
             math.nan if score is None else score,
-            told,
+            has_length,
             text if isinstance(text, str) else None,
         )
 

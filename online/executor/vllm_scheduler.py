@@ -1,13 +1,13 @@
 """The scheduler class for vLLM: any policy of this package inside the engine.
 
-The one file that touches vLLM's internals; see `door.TESTED` for the versions. Use it
-as `--scheduler-cls online.executor.vllm_scheduler.PolicyScheduler`, or with
-`AsyncPolicyScheduler` where async scheduling is on (a plain one would switch it off).
-What it relies on: `Scheduler.schedule` takes from `self.waiting` what `peek_request`
-shows while the queue is true; `_preempt_request` puts a request back with
+The one file that touches vLLM's internals; see `vllm_version.TESTED` for the versions.
+Use it as `--scheduler-cls online.executor.vllm_scheduler.PolicyScheduler`, or with
+`AsyncPolicyScheduler` if async scheduling is on (the other would switch it off).
+It relies on the following: `Scheduler.schedule` starts the request that `peek_request`
+returns while `self.waiting` is true; `_preempt_request` puts a request back with
 `prepend_request`; without priorities the victim of a preemption is the last of
-`self.running`; every request that ends goes through `_free_request`; a request object
-takes a few more attributes, its id in our table among them.
+`self.running`; `_free_request` is called for every request that ends; attributes can be
+added to a request object, such as its id in the request table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sortedf")
 
 WHOLE = (RequestStatus.FINISHED_STOPPED, RequestStatus.FINISHED_LENGTH_CAPPED)
-"""How an answer ends that nobody broke off."""
+"""Final states of completed answers, which were not cancelled."""
 
 
 NOT_READY = (
@@ -59,7 +59,7 @@ NOT_READY = (
     RequestStatus.WAITING_FOR_REMOTE_KVS,
     RequestStatus.WAITING_FOR_STREAMING_REQ,
 )
-"""What a request waits for that the engine cannot start, whatever room there is."""
+"""States of waiting requests that the engine cannot start yet, even if they fit."""
 
 
 class OfferedQueue(RequestQueue):
@@ -68,14 +68,14 @@ class OfferedQueue(RequestQueue):
     Attributes
     ----------
     by_id : dict of int to Request
-        Those that the policy knows of.
+        Requests visible to the policy.
     joined, left : list of int
-        Ids that came to them and left them, since it was told.
-    aside : dict of int to Request
-        Those that the engine cannot start yet, so that no room is kept for them.
+        Ids added to `by_id` and removed from it since the last decision.
+    blocked : dict of int to Request
+        Requests that the engine cannot start yet, so that no memory is kept for them.
     skipped : dict of int to Request
-        Those that it would not start in the last step though they were offered. They
-        are set aside for a step, so that others come to be offered.
+        Requests that were offered in the last step and not started. They are left out
+        for one step, so that others are offered.
     """
 
     def __init__(self) -> None:
@@ -88,20 +88,20 @@ class OfferedQueue(RequestQueue):
         self._offered: deque[int] = deque()
 
     def offer(self, ids: Iterable[int]) -> None:
-        """Let the engine see these requests, in this order."""
+        """Offer these requests to the engine, in this order."""
         self._offered.extend(ids)
 
     def withdraw(self) -> list[Request]:
-        """Let the engine see none; return those that have started since the offer.
+        """End the offer; return the requests that started.
 
-        Others that it took have begun to load KV, and do not run yet.
+        Other requests that the engine took have begun to load KV and do not run yet.
         """
         taken, self._taken = self._taken, []
         self._offered.clear()
         return [r for r in taken if r.status == RequestStatus.RUNNING]
 
     def promote(self, is_ready: Callable[[Request], bool]) -> list[Request]:
-        """Let those wait again that were set aside and are ready; return them."""
+        """Move blocked requests that are ready back to `by_id`; return them."""
         ready = [request for request in self.blocked.values() if is_ready(request)]
         for request in ready:
             del self.blocked[request.sortedf_id]
@@ -111,7 +111,7 @@ class OfferedQueue(RequestQueue):
         return ready
 
     def add_request(self, request: Any) -> None:
-        """Let a request wait."""
+        """Add a request to the waiting ones."""
         i = request.sortedf_id
         if request.status in NOT_READY:
             self.blocked[i] = request
@@ -132,11 +132,11 @@ class OfferedQueue(RequestQueue):
         return request
 
     def prepend_request(self, request: Request) -> None:
-        """Let a preempted request wait again."""
+        """Return a preempted request to the waiting ones."""
         self.add_request(request)
 
     def prepend_requests(self, requests: Iterable[Request]) -> None:
-        """Let requests wait again that the engine took and would not start."""
+        """Return requests that the engine took and did not start."""
         for request in requests:
             self.skipped[request.sortedf_id] = request
 
@@ -164,15 +164,14 @@ class OfferedQueue(RequestQueue):
 
 
 class _WithPolicy:
-    """What both scheduler classes add to vLLM's.
+    """Code that both scheduler classes add to vLLM's.
 
     Nearly all steps of an engine under load are quiet: each running request makes one
-    token, and nobody comes, starts or ends. Such a step costs a few comparisons: the
-    policy's last answer stands, and the table of requests learns of the tokens later.
-
-    What a request does that drafts tokens, loads KV from elsewhere or gets its prompt
-    bit by bit cannot be counted so: then the table is read off the requests in every
-    step.
+    token, and no request arrives, starts or ends. Such a step costs a few comparisons:
+    the policy's last decision stands, and the request table is updated later. With
+    speculative decoding, KV loaded from elsewhere or prompts that arrive in parts,
+    tokens cannot be counted so: then the table is updated from the request objects in
+    every step.
     """
 
     waiting: Any  # an OfferedQueue; vLLM's own class declares another type
@@ -183,15 +182,15 @@ class _WithPolicy:
         own: Any = self
         self.waiting = OfferedQueue()
         if own.policy == SchedulingPolicy.PRIORITY:
-            logger.warning("priorities are not looked at: the policy decides.")
+            logger.warning("priorities are ignored: the policy decides.")
         self._groups = _num_groups(own)
         options = SchedulerOptions.of(scheduler_options(own.vllm_config))
         self._hints = Hints(options.max_predicted)
         self._predictor = options.make_predictor(own.max_model_len)
         self._scores = options.start_scorer(_tokenizer_of(own.vllm_config))
         self._unscored: dict[int, Request] = {}
-        self._asked_scores = 0
-        self._sessions: set[str] = set()  # requests whose prompts come bit by bit
+        self._num_score_keys = 0
+        self._sessions: set[str] = set()  # requests whose prompts arrive in parts
         self._begin = time.monotonic()
         self.rules = rules_of(own)
         self._slots = self.rules.num_blocks * self.rules.block_size
@@ -221,8 +220,8 @@ class _WithPolicy:
         clock : callable, optional
             Gives the time in seconds; by default seconds since the engine started.
         id_of : callable, optional
-            Gives the id in the table of a request that is there already; by default
-            each request is entered when it comes.
+            Returns a request's id if the table has it already; by default each request
+            is entered when it arrives.
         recording : bool
             Keep a `StepRecord` of each step until `take_record`.
         """
@@ -242,17 +241,17 @@ class _WithPolicy:
         self._clock = clock or (lambda: time.monotonic() - self._begin)
         self._id_of = id_of
         self._last: Decision = NOTHING
-        # Whether each that ran made a token, and nothing else happened, in the last
-        # step; and since the policy was asked, but for the starts that it foresaw.
+        # Whether the only events were that each running request made a token: in the
+        # last step; and since the last decision, except for the starts it decided.
         self._quiet = self._calm = False
         self._foreseen = 0
-        # Whether all that run made a token in the last step, so that they decode.
+        # Whether all running requests made a token in the last step, so they decode.
         self._steady = False
         self._free_before = 0
-        # Whether the table is behind the requests, so that it must be read off them.
+        # Whether the table is outdated and must be updated from the request objects.
         self._uncounted = False
 
-    # What vLLM calls.
+    # Methods called by vLLM.
 
     def add_request(self, request: Any) -> None:
         own: Any = self
@@ -272,7 +271,7 @@ class _WithPolicy:
             self._take_scores()
         if waiting.blocked or waiting.skipped:
             for request in waiting.promote(own._handle_blocked_waiting_request):
-                self._read_off(request)
+                self._update_row(request)
         if self._stands():
             output = upper.schedule(*args, **kwargs)
             if not self._each_makes_one(output):
@@ -281,7 +280,7 @@ class _WithPolicy:
             if self.recording:
                 self._record(output, [], [], NOTHING)
             return output
-        # While it is paused nobody may start, so that nobody has to go for it.
+        # While the engine is paused no request may start, so none is evicted.
         paused = own.pause_state != PauseState.UNPAUSED
         decision = NOTHING if paused else self._decide()
         evicted = self._evict(decision)
@@ -294,7 +293,7 @@ class _WithPolicy:
         if started:
             self._note_found(output, started)
         if evicted and not output.num_scheduled_tokens:
-            self.num_steps += 1  # what it did was to evict
+            self.num_steps += 1  # the step evicted requests
         if self._cannot_count():
             self._leave_uncounted(output)
         elif not self._each_makes_one(output, started):
@@ -339,7 +338,7 @@ class _WithPolicy:
         ints[k.PREEMPTIONS, i] += 1
         self._quiet = self._calm = self._steady = False
         if self._predictor is not None:
-            self._expect_more(i, request)
+            self._predict_again(i, request)
         if not self._evicting:
             self._preempted.append(i)
 
@@ -351,8 +350,8 @@ class _WithPolicy:
             self._prefixes.stop(i)
         self._sessions.discard(request.request_id)
         if self._scores is not None:
-            self._unscored.pop(request.sortedf_asked, None)
-            self._scores.cancel(request.sortedf_asked)
+            self._unscored.pop(request.sortedf_score_key, None)
+            self._scores.cancel(request.sortedf_score_key)
         if self._predictor is not None and request.status in WHOLE:
             self._predictor.observe([request.num_output_tokens])
         return upper._free_request(request, *args, **kwargs)
@@ -366,10 +365,10 @@ class _WithPolicy:
         """Return the record of the last step that was not returned yet."""
         return self.records.popleft()
 
-    # What is known of a request.
+    # Lengths and scores of requests.
 
     def _enter(self, request: Any) -> int:
-        request.sortedf_asked = 0
+        request.sortedf_score_key = 0
         if self._id_of is not None:
             return self._id_of(request)
         params, most = request.sampling_params, min(request.max_tokens, UNKNOWN)
@@ -378,27 +377,27 @@ class _WithPolicy:
         hint = self._hints.read(extra, most, learned)
         prefill = request.num_prompt_tokens
         predicted = self._within_cache(prefill, hint.predicted)
-        request.sortedf_told = hint.told
-        if self._scores is not None and (not hint.told or math.isnan(hint.score)):
+        request.sortedf_has_length = hint.has_length
+        if self._scores is not None and (not hint.has_length or math.isnan(hint.score)):
             self._ask_score(request, hint.text)
         return self.table.add(prefill, most, predicted, self._clock(), hint.score)
 
     def _ask_score(self, request: Any, text: str | None) -> None:
-        """Have the prompt scored, or the text in its place."""
+        """Request a score of the prompt, or of the text given instead of it."""
         assert self._scores is not None
         prompt = text or request.prompt_token_ids
         if prompt:
-            self._asked_scores += 1
-            request.sortedf_asked = self._asked_scores
-            self._unscored[self._asked_scores] = request
-            self._scores.submit(self._asked_scores, prompt)
+            self._num_score_keys += 1
+            request.sortedf_score_key = self._num_score_keys
+            self._unscored[self._num_score_keys] = request
+            self._scores.submit(self._num_score_keys, prompt)
 
     def _within_cache(self, prefill: int, predicted: float) -> int:
-        # Who would not fit alone by its hint must not wait for ever because of it.
+        # A request that does not fit alone by its hint must not wait for ever.
         return max(1, min(round(predicted), self._slots + 1 - prefill))
 
     def _take_scores(self) -> None:
-        """Enter the scores that are there by now; a request's own word stays."""
+        """Enter the scores computed by now; a request's own hints take precedence."""
         assert self._scores is not None
         ints = self.table.ints
         for scored in self._scores.take():
@@ -408,7 +407,7 @@ class _WithPolicy:
             i = request.sortedf_id
             score = scored.score if math.isnan(self.table.score[i]) else None
             length = None
-            if scored.length is not None and not request.sortedf_told:
+            if scored.length is not None and not request.sortedf_has_length:
                 longest = min(scored.length, request.max_tokens)
                 length = self._within_cache(int(ints[k.PREFILL, i]), longest)
             if self.table.update_hint(i, length, score):
@@ -416,8 +415,8 @@ class _WithPolicy:
         if self._scores.failed is not None:
             self._unscored.clear()
 
-    def _expect_more(self, i: int, request: Any) -> None:
-        """Predict anew who waits again and has outlived what was expected of it."""
+    def _predict_again(self, i: int, request: Any) -> None:
+        """Raise the prediction of a preempted request that has outlived it."""
         ints = self.table.ints
         made = int(ints[k.OUTPUT_TOKENS, i])
         if self._id_of is not None or made < ints[k.PREDICTED, i]:
@@ -429,10 +428,10 @@ class _WithPolicy:
             prefill = int(ints[k.PREFILL, i])
             self.table.update_hint(i, self._within_cache(prefill, longest), None)
 
-    # The policy's side.
+    # Calls of the policy.
 
     def _stands(self) -> bool:
-        """Whether the last answer is still the policy's, without asking it."""
+        """Whether the policy's last decision is still valid, without calling it."""
         waiting, last = self.waiting, self._last
         if (
             not self._calm
@@ -445,20 +444,20 @@ class _WithPolicy:
         ):
             return False
         free = self._free_now()
-        if free > self._free_before:  # something was given back late
+        if free > self._free_before:  # blocks were freed late
             return False
         self._free_before = free
         return last.quiet_until_s == math.inf or self._clock() < last.quiet_until_s
 
     def _decide(self) -> Decision:
-        """Tell the policy what has happened, and ask it."""
+        """Return the policy's decision on the current state."""
         waiting = self.waiting
         decision = self._policy.decide(self._state(waiting.joined, waiting.left))
         self._last = decision
         if waiting.joined or waiting.left:
             waiting.joined, waiting.left = [], []
         if self._ended and self._id_of is None:
-            # What is known of them was told, so that their ids are free for others.
+            # The policy has seen that they ended, so their ids can be used again.
             for i in self._ended:
                 self.table.remove(i)
         if self._ended or self._changed:
@@ -470,10 +469,10 @@ class _WithPolicy:
         running = self._running
         running.catch_up(self._ended)
         if self._uncounted or running.count != len(own.running):
-            self._look_who_runs()
+            self._sync_running()
         if self._uncounted:
             for request in own.running:
-                self._read_off(request)
+                self._update_row(request)
             self._uncounted = False
         free = self._free_now()
         events = joined or left or self._ended or self._changed
@@ -496,14 +495,14 @@ class _WithPolicy:
             self._prefixes,
         )
 
-    def _look_who_runs(self) -> None:
-        """Take over who runs from the engine, after what it did by itself."""
+    def _sync_running(self) -> None:
+        """Copy the running requests from the engine, after changes that it made."""
         own: Any = self
         self._running.replace([request.sortedf_id for request in own.running])
         self._quiet = self._calm = self._steady = False
 
     def _free_now(self) -> int:
-        """Blocks that nobody holds, as a request counts them."""
+        """Return the number of free blocks, as a request counts them."""
         return int(self._pool.get_num_free_blocks()) // self._groups
 
     def _evict(self, decision: Decision) -> list[int]:
@@ -517,7 +516,7 @@ class _WithPolicy:
         for request in own.running:
             (evicted if request.sortedf_id in gone else stay).append(request)
         if not all(own._request_blocks_can_be_freed(r) for r in evicted):
-            return []  # their room would come too late for whom they go for
+            return []  # their blocks would be free too late
         self._evicting = True
         own.running[:] = stay
         for request in evicted:
@@ -532,15 +531,15 @@ class _WithPolicy:
     def _put_in_order(self, decision: Decision) -> None:
         own: Any = self
         if decision.order is None or len(decision.order) != len(own.running):
-            return  # as it is; or who was to go could not
+            return  # no new order, or a request could not be evicted
         by_id = {request.sortedf_id: request for request in own.running}
         own.running[:] = [by_id[i] for i in decision.order]
         self._running.replace(decision.order)
 
-    # What a step does.
+    # Counts of a step's tokens.
 
     def _cannot_count(self) -> bool:
-        """Whether the engine does what the steps' tokens do not tell."""
+        """Whether requests' states do not follow from the steps' tokens."""
         own: Any = self
         return bool(
             self._sessions
@@ -550,7 +549,7 @@ class _WithPolicy:
         )
 
     def _leave_uncounted(self, output: Any) -> None:
-        """Count the step, and leave the rest to be read off the requests."""
+        """Count the step only; the table is updated from the requests later."""
         self._running.catch_up()
         if output.num_scheduled_tokens:
             self.num_steps += 1
@@ -558,8 +557,8 @@ class _WithPolicy:
         self._quiet = self._steady = False
         self._out[:] = 0
 
-    def _read_off(self, request: Any) -> None:
-        """Enter how far a request is, by its own word."""
+    def _update_row(self, request: Any) -> None:
+        """Update a request's row of the table from the request object."""
         i, ints = request.sortedf_id, self.table.ints
         ints[k.PREFILL, i] = request.num_prompt_tokens
         ints[k.OUTPUT_TOKENS, i] = (
@@ -568,9 +567,9 @@ class _WithPolicy:
         ints[k.COMPUTED, i] = request.num_computed_tokens
 
     def _each_makes_one(self, output: Any, started: Sequence[Any] = ()) -> bool:
-        """Count a step in which each running request makes a token, if it is one.
+        """Count the step if each running request makes one token in it; else False.
 
-        Those that started have to make their first one, too.
+        Started requests must make their first token, too.
         """
         own: Any = self
         running, scheduled = self._running, output.num_scheduled_tokens
@@ -598,7 +597,7 @@ class _WithPolicy:
         return True
 
     def _start_whole(self, started: Sequence[Any]) -> bool:
-        """Let requests run whose prompts are processed in one step, if all are."""
+        """Start requests if all their prompts are processed in this step."""
         ids = [request.sortedf_id for request in started]
         computed = [request.num_computed_tokens for request in started]
         return self._running.start_whole(ids, computed)
@@ -616,7 +615,7 @@ class _WithPolicy:
                 self._prefixes.start(i, chain_of(request), found // size)
 
     def _advance(self, output: Any, started: list[Any]) -> None:
-        """Count the tokens that this step gives to each request."""
+        """Count the tokens of each request in this step."""
         own: Any = self
         scheduled = output.num_scheduled_tokens
         if scheduled:
@@ -624,7 +623,7 @@ class _WithPolicy:
         running, table = self._running, self.table
         running.catch_up()
         for request in started:
-            # Blocks of a prefix that was computed for another request count as done.
+            # Cached blocks of a prefix count as computed.
             tokens = scheduled.get(request.request_id, 0)
             table.ints[k.COMPUTED, request.sortedf_id] = (
                 request.num_computed_tokens - tokens
@@ -632,12 +631,12 @@ class _WithPolicy:
         before = running.count
         running.start([request.sortedf_id for request in started])
         if self._preempted or running.count != len(own.running):
-            self._look_who_runs()
+            self._sync_running()
         count = len(scheduled)
         out = self._out
         out[:] = 0
         served = running.ids()
-        if count != len(served):  # a step's tokens ran out
+        if count != len(served):  # the step's tokens did not suffice for all
             requests = own.requests
             served = np.array(
                 [requests[name].sortedf_id for name in scheduled], dtype=np.int64
@@ -653,7 +652,7 @@ class _WithPolicy:
         self._quiet = bool(whole and not started and out[k.DECODE_TOKENS] == count)
 
     def _tokens_of(self, output: Any, before: int, started: list[Any]) -> Any:
-        """Tokens of each request in this step, in the order in which it serves them."""
+        """Tokens of each request in this step, in the order of its service."""
         scheduled = output.num_scheduled_tokens
         count, total = len(scheduled), output.total_num_scheduled_tokens
         if total == count:
@@ -673,7 +672,7 @@ class _WithPolicy:
         evicted: list[int],
         decision: Decision,
     ) -> None:
-        """Note what the step does; who finishes in it is known when it is over."""
+        """Record the step; completions are added when it is over."""
         self._running.catch_up()
         free = self._free_now()
         out = self._out.tolist()
@@ -714,7 +713,7 @@ def _tokenizer_of(vllm_config: Any) -> str | None:
 
 
 def _num_groups(scheduler: Any) -> int:
-    """Kinds of layers, which take blocks from one pool, each for itself."""
+    """Return the number of KV cache groups, each with its own blocks of the pool."""
     return max(len(scheduler.kv_cache_config.kv_cache_groups), 1)
 
 

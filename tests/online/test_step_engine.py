@@ -228,7 +228,7 @@ def test_a_policy_that_starts_nothing_is_an_error_not_a_hang():
         (Decision(start=[7]), "start waiting requests only"),
         (Decision(start=[0, 0]), "each once"),
         (Decision(evict=[0]), "evict running requests only"),
-        (Decision(order=[0]), "must name what runs"),
+        (Decision(order=[0]), "must name all running"),
     ],
 )
 def test_decisions_that_make_no_sense_are_refused(decision, words):

@@ -1,16 +1,16 @@
-"""The forecast as a loop over arrays: who can start so that nothing ever overflows.
+"""The forecast as a loop over arrays: requests that can start without overflow later.
 
 A running request is forecast to make a token in each coming step. With `t` the tokens
 of its prompt and answer so far, it holds in the j-th coming step `t + max(0, j - q)`
 tokens, where in step `q` its prefill is complete (1 for one that already decodes), and
-leaves after step `q + r - 1`, `r` being the tokens that it has yet to make. What it
-holds never shrinks until it leaves, so usage is largest in steps in which somebody
-leaves, and those are the ones looked at.
+completes after step `q + r - 1`, `r` being its remaining tokens. Its KV never shrinks
+until then, so usage is largest in steps in which a request completes, and only those
+are checked.
 
-With prefix caching, blocks that several hold are in the cache once: they count for the
-one of them that leaves last. `leaf`, `parent` and `depth` are those of the engine's
-`PrefixForest`, and `last` says of each node when the last of those leaves who hold it,
-0 if none does. Without, `leaf` is empty.
+With prefix caching, blocks that several requests hold are in the cache once: they count
+for the one of them that completes last. `leaf`, `parent` and `depth` are those of the
+engine's `PrefixForest`, and `last` is the step in which the last holder of each node
+completes, 0 if none holds it. Without prefix caching `leaf` is empty.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NEVER = 2**62
 """A step that is never reached."""
 
 TRIES = 16
-"""Starts that are tried for one request: each saves asking again in between."""
+"""Start steps that are tried for one request; each can save decisions in between."""
 
 
 @kernel
 def _blocks(tokens: int, size: int, shift: int) -> int:
-    """Blocks of `size` that tokens take; a shift is many times quicker than `//`."""
+    """Blocks of `size` for so many tokens; a shift is much faster than `//`."""
     if shift >= 0:
         return (tokens + size - 1) >> shift
     return -(-tokens // size)
@@ -49,9 +49,9 @@ def _held(tokens: int, ready: int, step: int, extra: int, size: int, shift: int)
 
 @kernel
 def _prefill_ready(left: int, first: int, cap: int, end: Ints, count: int) -> int:
-    """Coming step in which `left` tokens are prefilled, from step `first` on.
+    """Coming step in which the prefill of `left` tokens is complete, from `first` on.
 
-    Each request of `end[:count]` that is still there takes one token of a step first.
+    Each request of `end[:count]` that still runs takes one token of a step first.
     """
     step = first
     while True:
@@ -60,7 +60,7 @@ def _prefill_ready(left: int, first: int, cap: int, end: Ints, count: int) -> in
             if end[m] >= step:
                 decoding += 1
         if decoding >= cap:
-            # Until somebody leaves there is nothing for it.
+            # No tokens are left for it until a request completes.
             soonest = NEVER
             for m in range(count):
                 if end[m] >= step:
@@ -75,9 +75,9 @@ def _prefill_ready(left: int, first: int, cap: int, end: Ints, count: int) -> in
 
 @kernel
 def _to_make(prefill: int, predicted: int, made: int, slots: int) -> int:
-    """Tokens that a request is yet to make: at least 1, and none beyond the cache.
+    """Return a request's remaining tokens: at least 1, and within the cache.
 
-    One that could not run alone is never let in, so that a longer prediction is wrong.
+    Requests that cannot run alone are never admitted, so a longer prediction is wrong.
     """
     return max(min(predicted, slots + 1 - prefill) - made, 1)
 
@@ -87,10 +87,10 @@ def forecast_running(
     prefill: Ints, predicted: Ints, made: Ints, computed: Ints, running: Ints,
     slots: int, cap: int, tokens: Ints, ready: Ints, end: Ints,
 ) -> int:  # fmt: skip
-    """Fill in what each running request is forecast to do; return a step's tokens left.
+    """Fill in the forecast of each running request; return the next step's tokens left.
 
-    Requests are served in order, so that one whose prefill goes on gets what those
-    before and behind it, which decode, leave of a step.
+    Requests are served in order; a request in prefill gets the tokens of a step that
+    the decoding requests before and behind it leave.
     """
     left_now = cap
     count = len(running)
@@ -106,7 +106,7 @@ def forecast_running(
         rest = tokens[m] - computed[i]
         if rest > 1 and cap < NEVER:
             rest_of_it = end[m]
-            end[m] = 0  # it does not stand in its own way
+            end[m] = 0  # its own tokens do not count against it
             previous = _prefill_ready(rest, previous, cap, end, count)
             ready[m] = previous
             end[m] = previous + rest_of_it - 1
@@ -117,7 +117,8 @@ def forecast_running(
 def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, node: Ints, count: int) -> None:
     """Sort the four arrays by `end`, digit by digit from the last one.
 
-    As quick as `argsort` for as many as an engine runs, and compiled in half the time.
+    As fast as `argsort` for as many requests as an engine runs, and compiles in half
+    the time.
     """
     order, moved, was_tokens, was_ready, was_end, was_node = np.empty(
         (6, count), dtype=np.int64
@@ -128,7 +129,7 @@ def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, node: Ints, count: int) -
         was_tokens[m], was_ready[m], was_end[m] = tokens[m], ready[m], end[m]
         was_node[m] = node[m]
         largest = max(largest, end[m])
-    first = np.empty(257, dtype=np.int64)  # place of the first with a digit
+    first = np.empty(257, dtype=np.int64)  # position of the first with a digit
     digit = 0
     while largest >> digit > 0:
         for c in range(257):
@@ -151,7 +152,7 @@ def _sort_by_end(tokens: Ints, ready: Ints, end: Ints, node: Ints, count: int) -
 
 @kernel
 def _hold(node: int, end: int, parent: Ints, last: Ints) -> int:
-    """Hold a node and all above it until a step; return the first held for longer."""
+    """Hold a node and its ancestors until a step; return the first held for longer."""
     while node >= 0 and last[node] < end:
         last[node] = end
         node = parent[node]
@@ -165,7 +166,7 @@ def _shared_at_ends(
 ) -> None:  # fmt: skip
     """Fill `shared[m]` with the blocks held in step `end[m]` that would count twice.
 
-    `end` is ascending, `node[m]` the last of the forest that request `m` holds.
+    `end` is ascending, `node[m]` the deepest node of the forest that request `m` holds.
     """
     total = 0
     for m in range(count - 1, -1, -1):
@@ -174,7 +175,7 @@ def _shared_at_ends(
             total += depth[longer]
         shared[m] = total
     for m in range(1, count):
-        if end[m] == end[m - 1]:  # those that leave together see each other
+        if end[m] == end[m - 1]:  # requests that complete in the same step share
             shared[m] = shared[m - 1]
 
 
@@ -182,9 +183,9 @@ def _shared_at_ends(
 def _held_by_others(
     node: int, most: int, step: int, parent: Ints, depth: Ints, last: Ints
 ) -> tuple[int, int]:
-    """Blocks among the `most` first of a request that others hold in a step.
+    """Blocks among a request's `most` first that others hold in a step, and their node.
 
-    And the node that ends there, with which to begin for a later step.
+    For a later step the search can begin with that node.
     """
     while node >= 0 and last[node] < step:
         node = parent[node]
@@ -198,10 +199,10 @@ def _usage_at_ends(
 ) -> None:  # fmt: skip
     """Fill `used[m]` with the blocks held in step `end[m]`; `end` is ascending.
 
-    From the last to leave to the first: after adding request `m`, those that are there
-    in step `end[m]` are known by their number, the sum of their offsets and, for each
-    residue `c` of a step by the block size, the slots of their last blocks that stay
-    empty, `padding[c]`.
+    From the last to complete to the first: after adding request `m`, usage in step
+    `end[m]` follows from the number of requests added, the sum of their offsets and,
+    for each residue `c` of a step by the block size, the empty slots of their last
+    blocks, `padding[c]`.
     """
     padding = np.zeros(size, dtype=np.int64)
     empty = np.zeros(2 * size, dtype=np.int64)  # of a last block, by tokens held
@@ -228,7 +229,7 @@ def _usage_at_ends(
                 used[m] -= _blocks(offset + step, size, shift)
         used[m] -= shared[m]
     for m in range(1, count):
-        if end[m] == end[m - 1]:  # those that leave together see each other
+        if end[m] == end[m - 1]:  # requests that complete in the same step share
             used[m] = used[m - 1]
 
 
@@ -237,7 +238,7 @@ def _used_then(
     step: int, tokens: Ints, ready: Ints, end: Ints, shared: Ints, count: int,
     extra: int, size: int, shift: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Blocks held in a step, and how many more they would be if none were shared."""
+    """Blocks held in a step, and the number of blocks saved in it by sharing."""
     held = twice = 0
     for m in range(count - 1, -1, -1):
         if end[m] < step:
@@ -254,9 +255,9 @@ def _fits(
     parent: Ints, depth: Ints, last: Ints,
     extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
-    """How many steps after `first` it has to start at least; 0 if it fits as it is.
+    """Lower bound on the steps after `first` until it can start; 0 if it fits now.
 
-    From its start on it holds its whole prompt, however long that takes.
+    From its start on it holds its whole prompt, however long the prefill takes.
     """
     wait = 0
     node, most = own_node, (own_tokens - 1) // size
@@ -269,7 +270,7 @@ def _fits(
         own = _held(own_tokens, own_ready, end[m], extra, size, shift)
         room = num_blocks - used[m] + others
         if own > room:
-            # Later, it holds less in that step; or it starts after it.
+            # If it starts later it holds less in that step, or starts after it.
             grown = max(0, end[m] - own_ready)
             least = own_tokens + grown + extra - room * size
             wait = max(wait, min(end[m] - first + 1, max(least, 1)))
@@ -290,9 +291,9 @@ def _least_wait(
     parent: Ints, depth: Ints, last: Ints,
     extra: int, size: int, shift: int, num_blocks: int,
 ) -> int:  # fmt: skip
-    """Fewest steps after which it fits if nobody else starts; 0 if it does now.
+    """Fewest steps after which it fits if no other starts; 0 if it fits now.
 
-    Where it takes many tries to find them, a lower bound.
+    A lower bound if finding them takes many tries.
     """
     delay = 0
     for _ in range(TRIES):
@@ -347,14 +348,14 @@ def look_ahead(
     size: int, shift: int, num_blocks: int, extra: int, max_seqs: int, cap: int,
     chunked: bool, started: Ints, wait: Ints,
 ) -> int:  # fmt: skip
-    """Choose among `candidates`, in order, who starts in the coming step.
+    """Choose among `candidates`, in order, those that start in the coming step.
 
     `prefill`, `predicted`, `made` and `computed` are by request, `found` by candidate:
-    the tokens that it would find in the cache now. `shift` is the binary
-    logarithm of `size`, -1 if that is no whole number. Up to `backfill`
-    candidates may be passed over. `started` names the chosen; `wait[c]`
-    is how many steps candidate `c` has to wait at the least if nothing unforeseen
-    happens, 0 for the chosen. Returns how many are chosen.
+    its tokens that are cached now. `shift` is the binary logarithm of `size`, -1 if
+    that is not an integer. Up to `backfill` candidates may be passed over. `started`
+    gets the ids of the chosen; `wait[c]` is a lower bound on the steps that candidate
+    `c` has to wait if all goes as forecast, 0 for the chosen. Returns the number
+    chosen.
     """
     count, room = len(running), len(running) + len(candidates)
     tokens, ready, end, used, shared, node = np.empty((6, room), dtype=np.int64)
@@ -379,7 +380,7 @@ def look_ahead(
             wait[c] = 1
             continue
         if count >= max_seqs:
-            wait[c] = end[0]  # until the first of them has left
+            wait[c] = end[0]  # until the first of them completes
             continue
         own_tokens = prefill[i] + made[i]
         own_left = _to_make(prefill[i], predicted[i], made[i], slots)
@@ -401,7 +402,7 @@ def look_ahead(
                 tokens, ready, end, used, shared, count, parent, depth, last,
                 extra, size, shift, num_blocks,
             ) == 0  # fmt: skip
-            # Otherwise ask again: how long its prefill takes may change.
+            # Otherwise decide again: the length of its prefill may change.
             wait[c] = 0 if fits else 1
         else:
             own_ready, wait[c] = 1, 1
@@ -410,8 +411,8 @@ def look_ahead(
             if count > 0 and end[0] == 1:
                 own = _held(own_tokens, own_ready, 1, extra, size, shift)
                 if own - now > num_blocks - used[0]:
-                    # There is no room before somebody leaves. Who has outlived its
-                    # length is about to, and may stay so for ever.
+                    # It cannot fit before a request completes. A request that has
+                    # outlived its length is forecast to complete in each next step.
                     wait[c] = max(wait[c], foreseen)
             continue
         own_end = own_ready + own_left - 1
@@ -424,7 +425,7 @@ def look_ahead(
         foreseen = min(foreseen, own_end)
         left_now -= min(left_now, to_compute)
         if own_node >= 0:
-            for other in range(c):  # passed over, but may share with it
+            for other in range(c):  # those passed over may share with it
                 wait[other] = min(wait[other], 1)
         started[chosen] = i
         chosen += 1
