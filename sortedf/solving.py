@@ -1,7 +1,7 @@
 """`solve` and `compare`: an instance in, results with certified gaps out.
 
-The way of an instance: it is cut into segments that cannot meet, each is bounded, each
-is searched, and the schedules are put together. Most have one segment.
+An instance is cut into independent segments, each is bounded and solved, and the
+schedules are joined. Most instances have one segment.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def solve(
     method : str
         A name in `sortedf.METHODS`.
     backfill : int, optional
-        How many requests that do not fit placement may pass over in a step; 0, the
+        Largest number of requests that do not fit and are passed over in a step; 0, the
         papers' rule, if left out, except that "auto" chooses.
     time_limit : float, optional
         Seconds, the bound included, after which "auto" and "improve" give their best
@@ -73,18 +73,19 @@ def solve(
     progress : callable, optional
         Called as `progress(done, total)` now and then during long work.
     stop : Stop, optional
-        When "auto" and "improve" end, beside the time limit: see `sortedf.stop`.
+        Stopping rule of "auto" and "improve", beside the time limit: see
+        `sortedf.stop`.
     start : Schedule, optional
-        What "auto" and "improve" start from, and are never worse than.
+        Initial schedule of "auto" and "improve"; their result is never worse.
     jobs : int
         Threads of "auto" and "improve". Methods that do not search refuse `start`,
         `stop`, and more than one job.
     on_better : callable, optional
-        Called as `on_better(value, lower bound or None)` when a search finds better.
+        Called as `on_better(value, lower bound or None)` for each better schedule.
     objective : Objective, optional
-        What "auto", "improve" and "best-list" minimise in place of TEL, and a cap on
+        Objective of "auto", "improve" and "best-list" instead of TEL, and a cap on
         latency: see `sortedf.improve`. For weighted TEL and the makespan the bound is
-        in closed form whatever `bound` says, unless it is "none".
+        in closed form for any `bound` but "none".
 
     Returns
     -------
@@ -99,9 +100,9 @@ def solve(
 
     Notes
     -----
-    Ctrl-C ends a search with the best schedule so far, and a bound that climbs with the
-    best one so far; then searches only place lists. Where there is nothing yet, it
-    raises KeyboardInterrupt as usual.
+    Ctrl-C ends a search with the best schedule so far, and an iterative bound with the
+    best value so far; searches after it only place lists. If there is no schedule yet,
+    KeyboardInterrupt is raised as usual.
 
     Examples
     --------
@@ -121,8 +122,8 @@ def solve(
     if not chosen.searches and (start is not None or stop is not None or jobs != 1):
         names = ", ".join(name for name, m in METHODS.items() if m.searches)
         raise ValueError(
-            f"method {method!r} does not search, so that a start, a rule when to stop "
-            f"or several jobs are not for it; choose one of: {names}."
+            f"method {method!r} does not search, so it takes no start, stopping rule "
+            f"or number of jobs; choose one of: {names}."
         )
     options = Options(
         backfill=backfill,
@@ -189,14 +190,14 @@ def compare(
     Returns
     -------
     list of Result
-        One for each method, in the same order; after Ctrl-C, for those that are done.
+        One for each method, in the same order; after Ctrl-C, for those finished.
 
     Raises
     ------
     ValueError, TypeError
         As `solve`, before anything is run.
     KeyboardInterrupt
-        At Ctrl-C, if no method is done.
+        At Ctrl-C, if no method has finished.
 
     Examples
     --------
@@ -235,7 +236,7 @@ def compare(
 
 
 def _share_best_bound(results: list[Result]) -> list[Result]:
-    """Give every result the best bound that any method has proven."""
+    """Replace the bound of every result by the best that any method has proven."""
     proven = [result for result in results if result.lower_bound is not None]
     if not proven:
         return results
@@ -252,7 +253,7 @@ def _share_best_bound(results: list[Result]) -> list[Result]:
 
 
 def methods_for(instance: Instance) -> list[str]:
-    """Names of all methods that are meant for an instance's size, in table order.
+    """Names of all methods for an instance's size, in table order.
 
     Of two names of the same method it has one.
     """
@@ -272,7 +273,7 @@ def _run(
     options: Options,
     bounds: list[Bound] | None,
 ) -> tuple[Result, bool]:
-    """Run a method; say whether Ctrl-C ended it."""
+    """Run a method; also return whether Ctrl-C ended it."""
     began = time.perf_counter()
     proven = None if bounds is None else together(instance, parts, bounds)
     if proven is not None:
@@ -309,8 +310,12 @@ def _outcome(
     options: Options,
     bounds: list[Bound] | None,
 ) -> Outcome:
-    """Run a method on each segment, if it may be, and on the whole otherwise."""
-    given = (options.objective, options.stop, options.start)  # all for the whole
+    """Run a method on each segment if allowed, and on the whole otherwise."""
+    given = (
+        options.objective,
+        options.stop,
+        options.start,
+    )  # of the whole
     if method.by_segment and parts[0].instance is not instance and given == (None,) * 3:
         found = solve_by_segment(instance, parts, method, options, bounds)
         if found is not None:

@@ -1,9 +1,9 @@
-"""`exhaustive`: every way to wait, for very few requests.
+"""`exhaustive`: enumerate all waiting times, for very few requests.
 
-With `W` the waiting in all of a schedule that is known, a better one waits less than
-`W`, and somebody in it does not wait at all: otherwise all could start a step sooner.
-So there are at most about `W^(n-1)` ways to look at for `n` requests, and where that is
-not many the optimum is known at once, without prices or a search.
+With `W` the total waiting time of a known schedule, a better one has less, and some
+request in it does not wait at all: otherwise all could start a step sooner. So there
+are at most about `W^(n-1)` combinations for `n` requests; if these are few the optimum
+is found at once, without prices or a search.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MAX_REQUESTS = 4
-"""Requests for which it is worth a look."""
+"""Largest number of requests."""
 
 MAX_WAYS = 10**6
-"""Ways to wait that are looked at; a million takes a tenth of a second."""
+"""Largest number of combinations tried; a million takes a tenth of a second."""
 
 
 def exhaustive_is_quick(instance: Instance, time_limit: float | None) -> bool:
-    """Whether there are few ways to wait."""
+    """Whether there are few combinations of waiting times."""
     n = instance.num_requests
     if not 0 < n <= MAX_REQUESTS:
         return False
@@ -46,14 +46,14 @@ def exhaustive_is_quick(instance: Instance, time_limit: float | None) -> bool:
 
 
 def _known(instance: Instance) -> Schedule:
-    """Return a good schedule."""
+    """Return a good schedule: smallest volume first, with backfill."""
     order = np.argsort(volume(instance), kind="stable")
     return place(instance, order, backfill=instance.num_requests)
 
 
 @register_bound(
     "exhaustive",
-    about="the optimum itself: every way to wait, for up to four requests",
+    about="the optimum itself: all waiting times, for up to four requests",
     cost="exponential, milliseconds where auto takes it",
     certified=False,
     quick=exhaustive_is_quick,
@@ -93,10 +93,10 @@ def _fits(
     start: Ints,
     n: int,
 ) -> bool:
-    """Whether the first `n` requests keep every rule, each known from its start.
+    """Whether the first `n` requests, with starts given, keep every rule.
 
-    Usage peaks at completions, so do sequences and tokens in the first steps of
-    requests: only these are looked at.
+    Usage peaks at completions, and sequences and tokens peak in the first steps of
+    requests: only these are checked.
     """
     for i in range(n):
         for step in (start[i] + 1, start[i] + decode[i]):
@@ -125,9 +125,9 @@ def _try_all(
 ) -> None:
     """Replace `start` (modified in place) by the starts of the least total waiting.
 
-    Depth first: the start of `i` counts up while `0, ..., i` wait less than the best;
-    what breaks a rule alone breaks it with the others. The last one waits only if some
-    other one does not.
+    Depth first: the start of `i` increases while `0, ..., i` wait less than the best; a
+    partial schedule that breaks a rule is not extended. The last request waits only if
+    some other one does not.
     """
     n = len(prefill)
     best = 0
@@ -135,7 +135,7 @@ def _try_all(
         best += start[i] - arrival[i]
     now = arrival.copy()
     waited = np.zeros(n + 1, dtype=np.int64)  # by the requests before i
-    at_once = np.zeros(n + 1, dtype=np.int64)  # how many of them do not wait
+    at_once = np.zeros(n + 1, dtype=np.int64)  # number of those that do not wait
     i = 0
     while i >= 0:
         over = i == n or waited[i] + now[i] - arrival[i] >= best

@@ -1,6 +1,6 @@
-"""Lower bounds on other objectives than TEL, in closed form and exact integers.
+"""Lower bounds on objectives other than TEL, in closed form and exact integers.
 
-A cap on latency only takes schedules away, so bounds hold with it as without.
+A cap on latency only excludes schedules, so bounds without it hold with it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def objective_bound(instance: Instance, objective: Objective) -> int:
 
 
 def makespan_bound(instance: Instance) -> int:
-    """Step before which no schedule has ended.
+    """Lower bound on the makespan: the step before which no schedule ends.
 
-    What arrives at `a` or later has all its volume still before it then, and no step
-    holds more than `M`; and every request needs its `o` steps.
+    All volume of requests that arrive at `a` or later is used after `a`, and at most
+    `M` of it in a step; and every request needs its `o` steps.
     """
     arrival: list[int] = instance.arrival.tolist()
     volumes: list[int] = volume(instance).tolist()
@@ -43,7 +43,7 @@ def makespan_bound(instance: Instance) -> int:
 def weighted_bound(instance: Instance, weight: list[int]) -> int:
     """Fluid bound on the weighted sum of latencies.
 
-    As `sortedf.bounds.fluid`, where the proof is: with `w_i B_i` in place of `B_i` the
+    As `sortedf.bounds.fluid`, which has the proof: with `w_i B_i` in place of `B_i` the
     same swap shows that an optimal flow serves the largest `w / v` that has arrived.
     """
     arrival, decode = instance.arrival.tolist(), instance.decode.tolist()

@@ -1,4 +1,4 @@
-"""What a caller may ask of any lower bound."""
+"""Options of all lower bounds."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sortedf.time_limit import TimeLimited
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundOptions(TimeLimited):
-    """Options of a bound, beside a time limit and a function that is told of progress.
+    """Options of a bound, beside a time limit and a progress callback.
 
-    Iterative bounds call that as `progress(bound so far, 0)`.
+    Iterative bounds call the callback as `progress(bound so far, 0)`.
 
     Attributes
     ----------
     target : int, optional
-        Lower bound at which an iterative bound is good enough and ends.
+        Lower bound at which an iterative bound stops.
     effort : float
-        How much of its usual work a climb does, from 0 to 1.
+        Share of its usual work that a climb does, from 0 to 1.
     shared : dict
-        What bounds of one call leave for each other, so that none does it again.
+        Intermediate results that the bounds of one call share.
     """
 
     target: int | None = None

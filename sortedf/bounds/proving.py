@@ -1,7 +1,7 @@
 """`bound`: a lower bound by name, or the best of those that are quick.
 
-A stream is cut into segments that have nothing to do with each other
-(`sortedf.segments`), each is bounded by itself, and the bounds are added up.
+A stream is cut into independent segments (`sortedf.segments`), each is bounded by
+itself, and the bounds are added up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sortedf.segments import Segment
 
 CLIMB_UP_TO = 300
-"""Requests up to which "auto" climbs to the best prices if nobody sets a limit; with
+"""Requests up to which "auto" climbs to the best prices without a time limit; with
 twice as many it climbs a quarter as long, and so on.
 
 Up to there it takes about a second and lifts the fluid bound by 1 to 30 %; at 2,000
@@ -31,16 +31,16 @@ requests of a real mix it is 0.15 %.
 """
 
 CLIMB_TIME_LIMIT_S = 10.0
-"""Seconds after which "auto" stops climbing on a slow machine; and seconds for all
-segments together of a stream that has several, if nobody sets a limit.
+"""Seconds after which "auto" stops climbing on a slow machine, without a time limit;
+and seconds for all segments of a stream together.
 """
 
 FEW = 40
 LONG = 30_000
-"""So few requests over more steps are climbed for `LONG_TIME_LIMIT_S`, not longer."""
+"""Steps above which so few requests are climbed for `LONG_TIME_LIMIT_S` at most."""
 
 LONG_TIME_LIMIT_S = 2.0
-"""Seconds after which "auto" stops climbing then, if nobody sets a limit."""
+"""Seconds after which "auto" stops climbing then, without a time limit."""
 
 
 def bound(
@@ -65,7 +65,7 @@ def bound(
     time_limit : float, optional
         Seconds after which an iterative bound gives its best so far.
     target : int, optional
-        A bound that is good enough: an iterative one ends there.
+        Value at which an iterative bound stops.
     progress : callable, optional
         Called as `progress(bound so far, 0)` by iterative bounds.
     certified : bool
@@ -75,8 +75,8 @@ def bound(
     Returns
     -------
     Bound
-        Where a stream falls into segments that cannot meet it is the sum of their
-        bounds, and so is its certificate.
+        If a stream has several independent segments, the sum of their bounds, with the
+        sum of their certificates.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def prove(
     method, certified
         As for `bound`.
     options : BoundOptions
-        Its target, which is for the whole, counts where there is one segment.
+        Its target, which is for the whole, is used only if there is one segment.
     """
     if method != "auto":
         bound_method(method)  # raises if there is none
@@ -181,10 +181,10 @@ def _prove(
 
 
 def _best_of(asked: list[tuple[str, BoundOptions]], instance: Instance) -> Bound:
-    """Best of some bounds, with the best schedule that any of them has seen.
+    """Best of some bounds, with the best schedule that any of them has found.
 
-    Of equal ones it is the first. None is begun any more when one is good enough, has
-    been interrupted, or has found a schedule that proves it the best.
+    Ties go to the first. No further bound starts once one reaches the target, was
+    interrupted, or has found a schedule of its own value.
     """
     proven: list[Bound] = []
     for name, options in asked:
@@ -217,11 +217,11 @@ def _auto(instance: Instance, options: BoundOptions, certified: bool) -> Bound:
 
 
 def _usual_effort(instance: Instance) -> float:
-    """Share of all steps of a climb if nobody sets a limit."""
+    """Share of all steps of a climb without a time limit."""
     return min(1.0, (CLIMB_UP_TO / max(instance.num_requests, 1)) ** 2)
 
 
 def _usual_limit(instance: Instance) -> float:
-    """Seconds for climbing at most if nobody sets a limit."""
+    """Largest number of seconds for climbing without a time limit."""
     long = instance.num_requests <= FEW and horizon(instance) > LONG
     return LONG_TIME_LIMIT_S if long else CLIMB_TIME_LIMIT_S

@@ -1,9 +1,9 @@
-"""The bound in seconds: which prices of a step's room prove most.
+"""The bound in seconds: a search for the best prices of a step's capacities.
 
-The bound and its proof are in `sortedf.engine_plan.seconds_certificate`. Of the
-constant part `alpha` of a step a part goes to the room for requests, one to the blocks
-and one to the tokens: weights that add up to 1. The best ones are looked for here in
-floating point; what they prove is then evaluated there, exactly.
+The bound and its proof are in `sortedf.engine_plan.seconds_certificate`. The constant
+part `alpha` of a step is divided among its slots for requests, its blocks and its
+tokens, by weights that add up to 1. The best weights are searched for here in floating
+point; their bound is then evaluated there, exactly.
 
 For given weights the bound takes `O(n log n)`: works and moments of the requests are
 linear in the prices, and are added up once, token by token.
@@ -71,9 +71,9 @@ class SecondsBound:
 
 
 def seconds_bound(workload: EngineWorkload) -> SecondsBound:
-    """Prove a lower bound on total latency in seconds, whatever the engine does.
+    """Prove a lower bound on total latency in seconds.
 
-    It holds for every order, every way to cut prompts, with evictions and pauses.
+    It holds for every order and every split of prompts, with evictions and pauses.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _mixes(forms: int) -> Iterator[tuple[int, ...]]:
 
 
 def _priced(workload: EngineWorkload, mix: tuple[int, ...]) -> SecondsCertificate:
-    """Find the weights that prove most with one mean of the step times."""
+    """Find the weights of the largest bound for one mean of the step times."""
     coefficient = coefficients(workload, mix)
     rules = workload.rules
     numbers = np.array(coefficient, dtype=np.float64) / UNITS
@@ -182,7 +182,7 @@ def _linear(
     work, moment = np.zeros((4, n)), np.zeros((4, n))
     for i in range(n):
         s, o = prefill[i], decode[i]
-        behind = 0.0  # twice what comes after the token
+        behind = 0.0  # twice the work after the token
         for j in range(o, 1, -1):
             own = g + delta * (s + j - 1)
             held = float(-(-(s + j - 1 + extra) // size))
@@ -216,7 +216,7 @@ def _linear(
 
 @kernel
 def _busy(arrival: Floats, work: Floats, order: Ints) -> float:
-    """Sum of mean busy times, arrivals taken off, on one machine of speed 1.
+    """Sum of mean busy times less arrivals on one machine of speed 1.
 
     It serves the smallest work that has arrived; `order` is by arrival.
     """

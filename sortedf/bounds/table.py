@@ -1,4 +1,4 @@
-"""The table of lower bounds: what each is, and what it gives back."""
+"""The table of lower bounds, and the result of a bound."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ class Bound:
     value : int
         In steps.
     certificate : AnyCertificate, optional
-        What anybody can check it by, where there is that: see `sortedf.certificate`.
+        An independent proof of the value, if the bound has one: see
+        `sortedf.certificate`.
     schedule : Schedule, optional
-        The best one that was seen on the way, where one was looked for.
+        The best schedule found meanwhile, if the bound searches for one.
     interrupted : bool
-        Whether Ctrl-C ended it; the value is the best that was proven until then.
+        Whether Ctrl-C ended it; the value is the best proven until then.
     method : str
         Name of the bound; `sortedf.bound` fills it in, and the next two.
     runtime_s : float
     found_by : str, optional
-        Name of the bound that saw the schedule.
+        Name of the bound that found the schedule.
     """
 
     value: int
@@ -47,7 +48,7 @@ class Bound:
 
 
 class Stage(IntEnum):
-    """When "auto" takes a bound: the quick ones first."""
+    """Position of a bound in "auto": the quick ones first."""
 
     TINY = 0
     CLOSED_FORM = 1
@@ -64,21 +65,21 @@ Quick: TypeAlias = Callable[[Instance, float | None], bool]
 
 @dataclass(frozen=True, slots=True)
 class BoundMethod:
-    """A bound with what people want to know before they choose it.
+    """A bound and its description.
 
     Attributes
     ----------
     prove : Prover
     about : str
-        What it is, in a few words.
+        Description in a few words.
     cost : str
         Time as a function of the size.
     certified : bool
-        Whether it comes with a certificate, at every instance.
+        Whether it has a certificate at every instance.
     quick : Quick, optional
-        Where "auto" takes it; nowhere if left out.
+        Instances at which "auto" uses it; none if left out.
     stage : Stage
-        When "auto" does.
+        Its position in "auto".
     """
 
     prove: Prover
@@ -125,7 +126,7 @@ def bound_method(name: str) -> BoundMethod:
 def quick_bounds(
     instance: Instance, time_limit: float | None, *, certified: bool = False
 ) -> list[str]:
-    """Names of the bounds that "auto" takes the best of, in the order it does.
+    """Names of the bounds of which "auto" takes the best, in its order.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def quick_bounds(
     time_limit : float, optional
         Seconds for all of them.
     certified : bool
-        Only those that come with a certificate.
+        Only bounds with a certificate.
     """
     names = [
         name
@@ -146,5 +147,5 @@ def quick_bounds(
 
 
 def certified_bounds() -> list[str]:
-    """Names that a certificate can be asked of."""
+    """Names of the bounds with a certificate."""
     return ["auto", *(name for name, method in BOUNDS.items() if method.certified)]
