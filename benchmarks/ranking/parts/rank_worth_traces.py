@@ -43,7 +43,7 @@ class Engine:
 
     @property
     def rules(self) -> EngineModel:
-        """VLLM's rules, with as many tokens of KV as there is memory for."""
+        """VLLM's rules, with as many tokens of KV as fit in memory."""
         left = GPU_BYTES * GPU_SHARE - self.model.parameters * BYTES
         return vllm_rules(int(left / self.model.kv_bytes))
 
