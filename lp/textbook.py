@@ -24,6 +24,8 @@ import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lp.formulation import num_nonzeros, refuse_too_large
 from lp.highs import SolverError, silent_highs
 from lp.horizon import good_schedule, latest_starts
@@ -33,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pulp
+    from numpy.typing import NDArray
 
     from sortedf.instance import Instance
 
+    Ints = NDArray[np.int64]
     Coefficient = Callable[[int, int], int]
 
 MAX_NONZEROS = 2_000_000
@@ -72,10 +76,7 @@ def textbook_model(
     """
     import pulp
 
-    if horizon is None:
-        latest = latest_starts(instance, good_schedule(instance).tel)
-    else:
-        latest = horizon - instance.decode
+    latest = latest_of(instance, horizon)
     refuse_too_large(num_nonzeros(instance, latest), MAX_NONZEROS)
     a, o = instance.arrival.tolist(), instance.decode.tolist()
     requests = range(instance.num_requests)
@@ -98,6 +99,13 @@ def textbook_model(
         for step, parts in sorted(running.items()):
             model += pulp.lpSum(parts) <= limit, f"{name}_{step}"
     return model
+
+
+def latest_of(instance: Instance, horizon: int | None) -> Ints:
+    """Latest start of each request in the program, see `textbook_model`."""
+    if horizon is None:
+        return latest_starts(instance, good_schedule(instance).tel)
+    return np.asarray(horizon - instance.decode)
 
 
 def textbook_optimum(model: pulp.LpProblem) -> float:
