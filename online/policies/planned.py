@@ -72,6 +72,56 @@ def plan(start_s: ArrayLike) -> PlannedStarts:
     return PlannedStarts(start_s)
 
 
+class PlannedSteps:
+    """Starts each request in its planned step, counted by what the engine has done.
+
+    One that the engine had no room for in its step starts as soon as it has, before
+    all that are planned later.
+
+    Parameters
+    ----------
+    start : array_like of int, shape (n,)
+        Steps that the engine has done when a request starts, by id.
+    order : array_like of int, shape (n,)
+        All ids in the order in which they start.
+    """
+
+    def __init__(self, start: ArrayLike, order: ArrayLike) -> None:
+        ids = np.asarray(order, dtype=np.int64)
+        self.start: list[int] = np.asarray(start, dtype=np.int64).tolist()
+        self._position = np.empty(len(ids))
+        self._position[ids] = np.arange(len(ids))
+        self._queue = RankedQueue(self._planned)
+
+    def _planned(
+        self, requests: RequestView, ids: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return np.asarray(self._position[ids])
+
+    def decide(self, state: State) -> Decision:
+        """Start what is due."""
+        self._queue.update(state)
+        due: list[int] = []
+        for i in self._queue:
+            if self.start[i] > state.step:
+                if not due:
+                    return Decision(quiet_until=self.start[i])
+                break
+            due.append(i)
+        return Decision(start=due) if due else UNTIL_EVENT
+
+
+@register_policy(
+    "plan-steps",
+    about="the steps of a plan made for an engine",
+    knows="a length",
+    needs_plan=True,
+)
+def plan_steps(start: ArrayLike, order: ArrayLike) -> PlannedSteps:
+    """Follow planned steps."""
+    return PlannedSteps(start, order)
+
+
 @register_policy(
     "list", about="an offline schedule's order", knows="a length", needs_plan=True
 )

@@ -99,6 +99,41 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
     return SecondsBound(total_s, best, time.perf_counter() - began)
 
 
+def request_work(workload: EngineWorkload) -> tuple[Floats, Floats, float]:
+    """Work of each request in seconds, and its shares of what steps can hold.
+
+    Where a step takes the largest of several forms, their mean is taken.
+
+    Returns
+    -------
+    own : float64 array, shape (n,)
+        What its tokens cost whatever else runs.
+    shared : float64 array, shape (3, n)
+        Steps of a full engine that it is worth, by requests, by blocks and by tokens.
+    constant_s : float
+        The constant of a step.
+    """
+    forms = len(workload.step_times)
+    mix = tuple(MIX_SCALE // forms for _ in range(forms))
+    numbers = np.array(coefficients(workload, mix), dtype=np.float64) / UNITS
+    work, _ = _linear_parts(workload, numbers)
+    return work[0], work[1:] / _room(workload)[:, None], float(numbers[0])
+
+
+def _room(workload: EngineWorkload) -> Floats:
+    """Return how many requests, blocks and tokens a step can hold."""
+    rules = workload.rules
+    return np.array([rules.seqs_cap, rules.num_blocks, rules.tokens_cap], dtype=float)
+
+
+def _linear_parts(workload: EngineWorkload, numbers: Floats) -> tuple[Floats, Floats]:
+    rules = workload.rules
+    return _linear(
+        workload.prefill, workload.decode, numbers, rules.block_size,
+        rules.extra_slots, float(rules.tokens_cap), rules.eviction == "recompute",
+    )  # fmt: skip
+
+
 def _mixes(forms: int) -> Iterator[tuple[int, ...]]:
     """Weights of the step times: in quarters."""
     quarter = MIX_SCALE // GRID
@@ -110,14 +145,9 @@ def _mixes(forms: int) -> Iterator[tuple[int, ...]]:
 def _priced(workload: EngineWorkload, mix: tuple[int, ...]) -> SecondsCertificate:
     """Find the weights of the largest bound for one mean of the step times."""
     coefficient = coefficients(workload, mix)
-    rules = workload.rules
     numbers = np.array(coefficient, dtype=np.float64) / UNITS
-    evicts = rules.eviction == "recompute"
-    work, moment = _linear(
-        workload.prefill, workload.decode, numbers,
-        rules.block_size, rules.extra_slots, float(rules.tokens_cap), evicts,
-    )  # fmt: skip
-    room = np.array([rules.seqs_cap, rules.num_blocks, rules.tokens_cap], dtype=float)
+    work, moment = _linear_parts(workload, numbers)
+    room = _room(workload)
     arrival = workload.arrival_s
     order = np.argsort(arrival, kind="stable")
 

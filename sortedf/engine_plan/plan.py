@@ -1,0 +1,146 @@
+"""A plan for an engine: in which step each request is admitted, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.engine_plan import plan_kernels as k
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.engine_plan.workload import EngineWorkload
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+CUTS = 4
+"""How many times the steps of the longest prompt alone a prompt may be cut to."""
+
+SLACK_STEPS = 64
+"""Steps that a request may take beyond its answer and the cuts of its prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How an order becomes a plan.
+
+    Attributes
+    ----------
+    backfill : int
+        Requests that do not fit which may be passed over in a step.
+    allowance : float
+        Prompt tokens that each step adds to what may be started; infinite for no
+        limit. A start spends its prompt, and none happens while the account is
+        overdrawn and something runs: long prompts do not come one after another, so
+        that answers are not kept waiting.
+    """
+
+    backfill: int = 0
+    allowance: float = np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnginePlan:
+    """What an engine is to do with a workload, and what it comes to.
+
+    Attributes
+    ----------
+    workload : EngineWorkload
+    start : int64 array, shape (n,)
+        Steps that the engine has done when the request is admitted: it runs first in
+        step `start + 1`. An engine that waits for arrivals does no step.
+    order : int64 array, shape (n,)
+        Ids in the order of admission, which is the order in which the engine serves
+        them.
+    completion : int64 array, shape (n,)
+        Step of the last token.
+    completion_s : float64 array, shape (n,)
+        When that step ends.
+    admission : Admission
+        What the plan was made by.
+    """
+
+    workload: EngineWorkload
+    start: Ints
+    order: Ints
+    completion: Ints
+    completion_s: Floats
+    admission: Admission
+
+    @property
+    def latency_s(self) -> Floats:
+        """End-to-end latency of each request."""
+        return np.asarray(self.completion_s - self.workload.arrival_s)
+
+    @property
+    def total_s(self) -> float:
+        """Total latency: what is minimised."""
+        return float(self.latency_s.sum())
+
+    @property
+    def mean_s(self) -> float:
+        """Mean latency."""
+        return self.total_s / max(self.workload.num_requests, 1)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in all."""
+        return int(self.completion.max(initial=0))
+
+
+class Follower:
+    """Follows orders of one workload; keeps what all of them share."""
+
+    def __init__(self, workload: EngineWorkload) -> None:
+        self.workload = workload
+        rules = workload.rules
+        self._rules = np.zeros(k.NUM_RULES, dtype=np.int64)
+        self._rules[k.BLOCK_SIZE] = rules.block_size
+        self._rules[k.BLOCKS] = rules.num_blocks
+        self._rules[k.MAX_SEQS] = rules.seqs_cap
+        self._rules[k.MAX_TOKENS] = rules.tokens_cap
+        self._rules[k.CHUNKED] = rules.chunked_prefill
+        self._rules[k.WATERMARK] = rules.watermark_blocks
+        self._rules[k.EXTRA] = rules.extra_slots
+        self._times = np.array(
+            [
+                (t.constant_s, t.prefill_token_s, t.running_s, t.kv_token_s)
+                for t in workload.step_times
+            ]
+        )
+        longest = int(workload.prefill.max(initial=1))
+        cuts = CUTS * -(-longest // rules.tokens_cap)
+        self._span = int(workload.decode.max(initial=1)) + cuts + SLACK_STEPS
+        n = workload.num_requests
+        self._start, self._completion = (np.zeros(n, dtype=np.int64) for _ in "sc")
+        self._completion_s = np.zeros(n)
+
+    def total_s(
+        self, order: Ints, admission: Admission, stop_above: float = np.inf
+    ) -> float:
+        """Total latency of an order; infinite if it is above a limit."""
+        w = self.workload
+        return k.follow(
+            order, w.prefill, w.decode, w.arrival_s, self._rules, self._times,
+            admission.backfill, admission.allowance, self._span, stop_above,
+            self._start, self._completion, self._completion_s,
+        )  # fmt: skip
+
+    def plan(self, order: Ints, admission: Admission) -> EnginePlan:
+        """Return the plan that an order means."""
+        if not np.isfinite(self.total_s(order, admission)):
+            raise RuntimeError("an order came to nothing: a request never fits.")
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        return EnginePlan(
+            self.workload,
+            self._start - 1,
+            np.lexsort((position, self._start)),
+            self._completion.copy(),
+            self._completion_s.copy(),
+            admission,
+        )

@@ -1,0 +1,260 @@
+"""Plans for an engine: the best of many orders, followed and then improved."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.arrays import checked_int
+from sortedf.engine_plan.plan import Admission, Follower
+from sortedf.engine_plan.starting_orders import (
+    by_answer,
+    by_volume,
+    by_work,
+    first_come,
+    starting_orders,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sortedf.engine_plan.plan import EnginePlan
+    from sortedf.engine_plan.workload import EngineWorkload
+
+    Ints = NDArray[np.int64]
+
+ENGINE_METHODS: dict[str, str] = {
+    "auto": "the best of all orders below, improved by moves",
+    "fcfs": "first come, first served",
+    "shortest-answer": "shortest answer first",
+    "svf": "smallest memory-time volume first",
+    "work": "smallest own work in seconds first",
+}
+"""How a plan for an engine is made, by name."""
+
+ALLOWANCES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, np.inf)
+"""Prompt tokens per step that are tried, as parts of what a step can process."""
+
+BACKFILLS = (0, 16)
+
+KEEP = 3
+"""Orders that are tried with every allowance and backfill."""
+
+TURNS = 12
+"""Halvings of the step in which the best allowance is looked for."""
+
+MOVES = 300
+"""Moves that are tried where nothing sets a time limit."""
+
+FAR = 0.03
+"""Mean distance of a move, as a part of the order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanFound:
+    """A plan, and where it comes from.
+
+    Attributes
+    ----------
+    plan : EnginePlan
+    method : str
+    found_by : str
+        The order that it started from.
+    moves : int
+        Moves that made it better.
+    complete : bool
+        False if the time limit ended the search.
+    runtime_s : float
+    """
+
+    plan: EnginePlan
+    method: str
+    found_by: str
+    moves: int
+    complete: bool
+    runtime_s: float
+
+
+def plan_engine(
+    workload: EngineWorkload,
+    method: str = "auto",
+    *,
+    backfill: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    on_better: Callable[[float], None] | None = None,
+) -> PlanFound:
+    """Plan a workload for its engine, for the least total latency in seconds.
+
+    Parameters
+    ----------
+    workload : EngineWorkload
+    method : str
+        A name in `ENGINE_METHODS`.
+    backfill : int, optional
+        Requests that do not fit which may be passed over in a step; 0 if left out,
+        except that "auto" chooses.
+    time_limit : float, optional
+        Seconds for "auto". Without it the search makes `MOVES` moves, so that it
+        repeats.
+    seed : int
+        Of the moves.
+    on_better : callable, optional
+        Called with each better total latency.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, or an option out of range.
+
+    Examples
+    --------
+    >>> from online.rules import StepRules
+    >>> from sortedf.engine_plan.workload import EngineWorkload
+    >>> rules = StepRules(kv_budget=20, max_num_seqs=1)
+    >>> found = plan_engine(EngineWorkload([3, 3, 3], [3, 2, 1], rules))
+    >>> found.plan.order.tolist(), found.plan.total_s
+    ([2, 1, 0], 10.0)
+    """
+    began = time.perf_counter()
+    if method not in ENGINE_METHODS:
+        known = ", ".join(ENGINE_METHODS)
+        raise ValueError(
+            f"unknown method {method!r} for an engine; choose one of: {known}."
+        )
+    if backfill is not None:
+        backfill = checked_int("backfill", backfill, minimum=0, maximum=2**31)
+    follower = Follower(workload)
+    if method == "auto":
+        search = _Search(follower, backfill, began, time_limit, on_better)
+        search.run(np.random.default_rng(seed))
+        order, admission, name = search.order, search.admission, search.name
+        complete, moves = not search.timed_out, search.moves
+    else:
+        order, admission, name = (
+            _listed(workload, method),
+            Admission(backfill or 0),
+            method,
+        )
+        complete, moves = True, 0
+    return PlanFound(
+        follower.plan(order, admission),
+        method,
+        name,
+        moves,
+        complete,
+        time.perf_counter() - began,
+    )
+
+
+def _listed(workload: EngineWorkload, method: str) -> Ints:
+    """Return the order of a list rule."""
+    if method == "work":
+        return by_work(workload, (1.0, 0.0, 0.0))
+    rules = {"fcfs": first_come, "shortest-answer": by_answer, "svf": by_volume}
+    return rules[method](workload)
+
+
+class _Search:
+    """Best order so far, and how it is admitted."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        backfill: int | None,
+        began: float,
+        time_limit: float | None,
+        on_better: Callable[[float], None] | None,
+    ) -> None:
+        self.follower = follower
+        self.backfills = BACKFILLS if backfill is None else (backfill,)
+        self.time_limit = time_limit
+        self.on_better = on_better
+        self.order: Ints = first_come(follower.workload)
+        self.admission, self.name = Admission(self.backfills[0]), "fcfs"
+        self.best = np.inf
+        self.moves = 0
+        self.timed_out = False
+        self._began = began
+
+    def run(self, rng: np.random.Generator) -> None:
+        """Try orders, tune how they are admitted, and move requests."""
+        cap = self._step_tokens()
+        orders = starting_orders(self.follower.workload)
+        plain = Admission(self.backfills[0])
+        ranked = sorted(
+            (total, name)
+            for name, order in orders.items()
+            if not self._late() and (total := self._try(order, plain, name)) < np.inf
+        )
+        for _, name in ranked[:KEEP]:
+            for part in ALLOWANCES:
+                for backfill in self.backfills:
+                    if not self._late():
+                        self._try(orders[name], Admission(backfill, part * cap), name)
+        self._tune()
+        self._improve(rng)
+
+    def _step_tokens(self) -> float:
+        """Prompt tokens that steps have room for, or that there are on average."""
+        w = self.follower.workload
+        return float(min(w.rules.tokens_cap, w.prefill.sum() + 1))
+
+    def _late(self) -> bool:
+        if self.time_limit is not None and self.best < np.inf:
+            spent = time.perf_counter() - self._began
+            self.timed_out = self.timed_out or spent > self.time_limit
+        return self.timed_out
+
+    def _try(self, order: Ints, admission: Admission, name: str) -> float:
+        total = self.follower.total_s(order, admission)
+        if total < self.best:
+            self.order, self.admission, self.name = order, admission, name
+            self.best = total
+            if self.on_better is not None:
+                self.on_better(total)
+        return total
+
+    def _tune(self) -> None:
+        """Look for the best allowance near the one that is best so far."""
+        factor = 2.0**0.5
+        for _ in range(TURNS):
+            at = self.admission
+            if self._late() or not np.isfinite(at.allowance):
+                return
+            for allowance in (at.allowance * factor, at.allowance / factor):
+                self._try(self.order, Admission(at.backfill, allowance), self.name)
+            if self.admission == at:
+                factor = factor**0.5
+
+    def _improve(self, rng: np.random.Generator) -> None:
+        """Move requests, alone or in a row, to other places near by."""
+        n = len(self.order)
+        if n < 2:
+            return
+        tried = 0
+        while not self._late() and (self.time_limit is not None or tried < MOVES):
+            tried += 1
+            order = _moved(self.order, rng)
+            total = self.follower.total_s(order, self.admission, self.best)
+            if total < self.best:
+                self.best, self.order = total, order
+                self.moves += 1
+                if self.on_better is not None:
+                    self.on_better(total)
+
+
+def _moved(order: Ints, rng: np.random.Generator) -> Ints:
+    """Take a few requests in a row out of an order and put them in elsewhere."""
+    n = len(order)
+    size = min(int(rng.geometric(0.4)), n - 1)
+    begin = int(rng.integers(0, n - size + 1))
+    shift = 1 + int(rng.exponential(max(FAR * n, 1.0)))
+    rest = np.delete(order, slice(begin, begin + size))
+    to = begin + (shift if rng.random() < 0.5 else -shift)
+    return np.insert(rest, min(max(to, 0), n - size), order[begin : begin + size])
