@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sortedf.engine_plan.workload import EngineRules, EngineWorkload
+    from sortedf.engine_model import EngineModel
+    from sortedf.engine_plan.workload import EngineWorkload
 
 MAX_TOLD = 100
 """How many violations a report spells out; the count goes on."""
@@ -76,7 +77,7 @@ class _Engine:
     wrong: list[str] = field(default_factory=list)
 
     @property
-    def rules(self) -> EngineRules:
+    def rules(self) -> EngineModel:
         return self.workload.rules
 
     def blocks(self, tokens: int) -> int:
@@ -189,9 +190,9 @@ def check_plan(
 
     Examples
     --------
-    >>> from online.rules import StepRules
+    >>> from sortedf.engine_model import EngineModel
     >>> from sortedf.engine_plan.workload import EngineWorkload
-    >>> rules = StepRules(kv_budget=20, max_batched_tokens=4)
+    >>> rules = EngineModel.vllm(kv_budget=20, max_batched_tokens=4)
     >>> workload = EngineWorkload([6, 2], [2, 2], rules)
     >>> check_plan(workload, [0, 1], [0, 1]).completion
     (3, 3)

@@ -10,13 +10,9 @@ import numpy as np
 
 from sortedf.arrays import checked_int
 from sortedf.engine_plan.plan import Admission, Follower
-from sortedf.engine_plan.starting_orders import (
-    by_answer,
-    by_volume,
-    by_work,
-    first_come,
-    starting_orders,
-)
+from sortedf.engine_plan.starting_orders import by_rule, by_work, starting_orders
+from sortedf.methods.table import RULES
+from sortedf.registry import load_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,15 +23,6 @@ if TYPE_CHECKING:
     from sortedf.engine_plan.workload import EngineWorkload
 
     Ints = NDArray[np.int64]
-
-ENGINE_METHODS: dict[str, str] = {
-    "auto": "the best of all orders below, improved by moves",
-    "fcfs": "first come, first served",
-    "shortest-answer": "shortest answer first",
-    "svf": "smallest memory-time volume first",
-    "work": "smallest own work in seconds first",
-}
-"""How a plan for an engine is made, by name."""
 
 ALLOWANCES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, np.inf)
 """Prompt tokens per step that are tried, as parts of what a step can process."""
@@ -95,7 +82,8 @@ def plan_engine(
     ----------
     workload : EngineWorkload
     method : str
-        A name in `ENGINE_METHODS`.
+        "auto", "work" for the smallest own work in seconds first, or a list rule of
+        `sortedf.METHODS`.
     backfill : int, optional
         Requests that do not fit which may be passed over in a step; 0 if left out,
         except that "auto" chooses.
@@ -114,18 +102,18 @@ def plan_engine(
 
     Examples
     --------
-    >>> from online.rules import StepRules
+    >>> from sortedf.engine_model import EngineModel
     >>> from sortedf.engine_plan.workload import EngineWorkload
-    >>> rules = StepRules(kv_budget=20, max_num_seqs=1)
+    >>> rules = EngineModel.vllm(kv_budget=20, max_num_seqs=1)
     >>> found = plan_engine(EngineWorkload([3, 3, 3], [3, 2, 1], rules))
     >>> found.plan.order.tolist(), found.plan.total_s
     ([2, 1, 0], 10.0)
     """
     began = time.perf_counter()
-    if method not in ENGINE_METHODS:
-        known = ", ".join(ENGINE_METHODS)
+    if method not in (known := engine_methods()):
         raise ValueError(
-            f"unknown method {method!r} for an engine; choose one of: {known}."
+            f"unknown method {method!r} for an engine; choose one of: "
+            f"{', '.join(known)}."
         )
     if backfill is not None:
         backfill = checked_int("backfill", backfill, minimum=0, maximum=2**31)
@@ -152,12 +140,17 @@ def plan_engine(
     )
 
 
+def engine_methods() -> list[str]:
+    """Names of the ways to plan for an engine: a search, own work, and list rules."""
+    load_plugins()
+    return ["auto", "work", *RULES]
+
+
 def _listed(workload: EngineWorkload, method: str) -> Ints:
     """Return the order of a list rule."""
     if method == "work":
         return by_work(workload, (1.0, 0.0, 0.0))
-    rules = {"fcfs": first_come, "shortest-answer": by_answer, "svf": by_volume}
-    return rules[method](workload)
+    return by_rule(workload, method)
 
 
 class _Search:
@@ -175,7 +168,7 @@ class _Search:
         self.backfills = BACKFILLS if backfill is None else (backfill,)
         self.time_limit = time_limit
         self.on_better = on_better
-        self.order: Ints = first_come(follower.workload)
+        self.order: Ints = by_rule(follower.workload, "fcfs")
         self.admission, self.name = Admission(self.backfills[0]), "fcfs"
         self.best = np.inf
         self.moves = 0

@@ -1,4 +1,4 @@
-"""Orders that a plan may start from: who goes first, by what a request costs."""
+"""Orders that a plan may start from: list rules, and own work by several weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.bounds.seconds import request_work
+from sortedf.engine_model import EngineModel
+from sortedf.instance import Instance
+from sortedf.methods.table import RULES
+from sortedf.options import Options
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,26 +19,31 @@ if TYPE_CHECKING:
     from sortedf.engine_plan.workload import EngineWorkload
 
     Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+
+TRIED = ("fcfs", "mc-sf", "total-size", "svf")
+"""List rules that a search always tries; they take no time."""
+
+GROUPED = "sorted-f"
+"""One that it tries as well up to `GROUPED_UP_TO` requests."""
+
+GROUPED_UP_TO = 5000
 
 PARTS = 2
 """Weights of a step's room are multiples of one over this."""
 
 
-def first_come(workload: EngineWorkload) -> Ints:
-    """First come, first served."""
-    return np.argsort(workload.arrival_s, kind="stable")
+def by_rule(workload: EngineWorkload, name: str) -> Ints:
+    """Order of a list rule of `sortedf.METHODS`, all requests of a backlog together.
 
-
-def by_answer(workload: EngineWorkload) -> Ints:
-    """Shortest answer first."""
-    return np.lexsort((workload.prefill, workload.decode))
-
-
-def by_volume(workload: EngineWorkload) -> Ints:
-    """Smallest memory-time volume first."""
-    s, o = workload.prefill, workload.decode
-    return np.argsort(s * o + o * (o - 1) // 2 + o * workload.rules.extra_slots)
+    In a stream an engine takes the first in the order of those that have come.
+    """
+    rules = workload.rules
+    if name == "fcfs":
+        return np.asarray(np.argsort(workload.arrival_s, kind="stable"))
+    # The papers count one token more of each request.
+    engine = EngineModel(rules.kv_budget + rules.block_size, rules.block_size)
+    seen = Instance(workload.prefill, workload.decode, engine=engine)
+    return RULES[name](seen, Options())
 
 
 def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
@@ -44,19 +53,19 @@ def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
     `weight` says how much of that goes by requests, by blocks and by tokens.
     """
     own, shared, constant = request_work(workload)
-    return np.argsort(own + constant * np.array(weight) @ shared, kind="stable")
+    work = own + constant * np.array(weight) @ shared
+    return np.asarray(np.argsort(work, kind="stable"))
 
 
 def starting_orders(workload: EngineWorkload) -> dict[str, Ints]:
-    """Orders worth trying, by name: list rules, and areas over a grid of weights."""
-    orders = {
-        "fcfs": first_come(workload),
-        "shortest-answer": by_answer(workload),
-        "svf": by_volume(workload),
-    }
+    """Orders worth trying, by name."""
+    names = [*TRIED]
+    if workload.num_requests <= GROUPED_UP_TO:
+        names.append(GROUPED)
+    orders = {name: by_rule(workload, name) for name in names}
     for parts in product(range(PARTS + 1), repeat=3):
         if sum(parts) == PARTS:
             weight = tuple(part / PARTS for part in parts)
             name = ",".join(f"{part:g}" for part in weight)
-            orders[f"work:{name}"] = by_work(workload, weight)
+            orders[f"work {name}"] = by_work(workload, weight)
     return orders

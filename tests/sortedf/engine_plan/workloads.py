@@ -18,13 +18,14 @@ def engine_rules(draw: st.DrawFn, lengths: list[tuple[int, int]]) -> EngineModel
     longest = max(s + o for s, o in lengths)
     smallest = -(-(longest - 1 + extra) // size)
     blocks = draw(st.integers(smallest, 2 * smallest + 2))
-    cap = draw(st.integers(1 if chunked else longest, longest + 3))
-    tokens = draw(st.sampled_from([None, cap]))
+    least = 1 if chunked else longest
+    cap = draw(st.none() | st.integers(least, longest + 3))
+    seqs = draw(st.none() | st.integers(1, 3 if cap is None else min(cap, 3)))
     return EngineModel.vllm(
         blocks * size,
         size,
-        draw(st.none() | st.integers(1, min(tokens or 3, 3))),
-        tokens,
+        seqs,
+        cap,
         chunked_prefill=chunked,
         reserve_prompt=draw(st.booleans()),
         watermark=draw(st.sampled_from([0.0, 0.2])),

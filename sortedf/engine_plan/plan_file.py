@@ -1,0 +1,151 @@
+"""Files of plans, and of certificates of bounds in seconds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from sortedf.arrays import MAX_STEP
+from sortedf.atomic import atomic_path
+from sortedf.engine_plan.seconds_certificate import SecondsCertificate
+from sortedf.errors import CertificateError, TraceError
+from sortedf.json_file import read_json
+from sortedf.shown import shown_json
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sortedf.engine_plan.planning import PlanFound
+
+PLAN = "sortedf engine plan"
+CERTIFICATE = "sortedf seconds"
+"""What the files call themselves."""
+
+
+def write_plan(
+    found: PlanFound,
+    path: str | PathLike[str],
+    *,
+    kept: NDArray[np.int64],
+    num_rows: int,
+) -> None:
+    """Write a plan to a file that `sortedf check` and `sortedf run` can read.
+
+    The file holds one JSON object: `start` has for each row of the trace how many
+    steps the engine has done when the request is admitted, `position` its place in the
+    order of admission, in which the engine serves them, both null for a row that was
+    left out; `engine` and `step_times` say what the plan was made for.
+
+    Parameters
+    ----------
+    found : PlanFound
+    path : path
+        Written atomically.
+    kept : int64 array, shape (n,)
+        For each request its row in the trace, counted from 0.
+    num_rows : int
+        Rows of the trace.
+    """
+    plan = found.plan
+    start: list[int | None] = [None] * num_rows
+    position: list[int | None] = [None] * num_rows
+    rows = kept.tolist()
+    for row, step in zip(rows, plan.start.tolist(), strict=True):
+        start[row] = step
+    for place, i in enumerate(plan.order.tolist()):
+        position[rows[i]] = place
+    content = {
+        "kind": PLAN,
+        "kv_budget": plan.workload.rules.kv_budget,
+        "method": found.method,
+        "backfill": plan.admission.backfill,
+        "engine": asdict(plan.workload.rules),
+        "step_times": [asdict(time) for time in plan.workload.step_times],
+        "start": start,
+        "position": position,
+    }
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def read_plan(
+    path: str | PathLike[str],
+) -> tuple[list[int | None], list[int | None], dict[str, Any]]:
+    """Read `start` and `position` by row, and the engine that the plan was made for.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read or holds something else; the message says what.
+    """
+    content = read_json(path, TraceError)
+    if not isinstance(content, dict) or content.get("kind") != PLAN:
+        raise TraceError(
+            f'{path} is no plan for an engine: "kind" must be {PLAN!r}, as '
+            "'sortedf solve -o' writes it where prompts are cut or steps differ."
+        )
+    columns = []
+    for name in ("start", "position"):
+        column = content.get(name)
+        if not isinstance(column, list):
+            raise TraceError(f'{path}: "{name}" is missing or is no list.')
+        for row, value in enumerate(column, start=1):
+            good = type(value) is int and 0 <= value <= MAX_STEP
+            if value is not None and not good:
+                raise TraceError(
+                    f"{path}: {name} of row {row} is {shown_json(value)} but must be "
+                    f"an integer from 0 to {MAX_STEP}, or null."
+                )
+        columns.append(column)
+    engine = content.get("engine")
+    return columns[0], columns[1], engine if isinstance(engine, dict) else {}
+
+
+def is_plan(path: str | PathLike[str]) -> bool:
+    """Whether a JSON file is a plan for an engine, and no list of start steps."""
+    content = read_json(path, TraceError)
+    return isinstance(content, dict) and content.get("kind") == PLAN
+
+
+def write_seconds_certificate(
+    certificate: SecondsCertificate, path: str | PathLike[str]
+) -> None:
+    """Write a certificate as one JSON object, whole or not at all."""
+    content = {"kind": CERTIFICATE, **asdict(certificate)}
+    with atomic_path(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def read_seconds_certificate(path: str | PathLike[str]) -> SecondsCertificate:
+    """Read a certificate of a bound in seconds.
+
+    Raises
+    ------
+    CertificateError
+        If the file cannot be read or holds something else; the message says what.
+    """
+    content = read_json(path, CertificateError)
+    if not isinstance(content, dict) or content.get("kind") != CERTIFICATE:
+        raise CertificateError(
+            f'{path} is no certificate in seconds: "kind" must be {CERTIFICATE!r}.'
+        )
+    values: dict[str, Any] = {}
+    for field in fields(SecondsCertificate):
+        value = content.get(field.name)
+        if field.type == "str":
+            good = isinstance(value, str)
+        elif field.type == "int":
+            good = type(value) is int
+        else:
+            good = isinstance(value, list) and all(type(v) is int for v in value)
+            value = tuple(value) if good and isinstance(value, list) else value
+        if not good:
+            raise CertificateError(
+                f"{path}: {field.name!r} is missing or is no {field.type}."
+            )
+        values[field.name] = value
+    return SecondsCertificate(**values)
