@@ -14,7 +14,7 @@ from sortedf.atomic import refuse_unwritable
 from sortedf.certificate import write_certificate
 from sortedf.cli.common_options import BoundMethodOption, TimeLimitOption
 from sortedf.cli.output import JsonOption, print_json, print_table
-from sortedf.cli.problem import Problem, takes_problem
+from sortedf.cli.problem import Problem, refuse_for_engines, takes_problem
 from sortedf.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Compute the bound, write its certificate and print it."""
+    if problem.needs_engine_plan:
+        from sortedf.cli.engine_plans import bound_workload  # loads the kernels
+
+        refuse_for_engines(target_gap=target_gap is not None)
+        bound_workload(problem, method, certificate=certificate, as_json=as_json)
+        return
     loaded = problem.read()
     refuse_unwritable(certificate, inputs=problem.inputs)
     if certificate is not None:
@@ -66,6 +72,7 @@ def command(
         content = {
             "n": n,
             "kv_budget": loaded.instance.kv_budget,
+            "unit": "steps",
             "lower_bound": found.value,
             "mean_lower_bound": found.value / n,
             "method": found.method,

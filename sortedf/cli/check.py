@@ -37,6 +37,11 @@ def command(
     """Check and print; exit with code 1 if a check fails."""
     if schedule is None and certificate is None:
         raise ValueError("give a schedule, or a certificate by --certificate, or both.")
+    if problem.needs_engine_plan:
+        from sortedf.cli.engine_plans import check_plan_file  # loads the kernels
+
+        check_plan_file(problem, schedule, certificate, as_json=as_json)
+        return
     loaded = problem.read()
     content: dict[str, Any] = {
         "n": loaded.instance.num_requests,

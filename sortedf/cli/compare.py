@@ -17,7 +17,12 @@ from sortedf.cli.common_options import (
     TimeLimitOption,
 )
 from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
-from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
+from sortedf.cli.problem import (
+    LoadedProblem,
+    Problem,
+    refuse_for_engines,
+    takes_problem,
+)
 from sortedf.cli.progress import progress
 from sortedf.plotting import plot_completions, plot_format, save
 from sortedf.result import Result
@@ -44,6 +49,20 @@ def command(
     """Solve by each method, check, and print best first."""
     if plot is not None:
         plot_format(plot)
+    if problem.needs_engine_plan:
+        from sortedf.cli.engine_plans import compare_plans  # loads the kernels
+
+        refuse_for_engines(jobs=jobs != 1, plot=plot is not None)
+        compare_plans(
+            problem,
+            None if methods is None else _split(methods),
+            backfill=backfill,
+            time_limit=time_limit,
+            seed=seed,
+            bound=bound,
+            as_json=as_json,
+        )
+        return
     loaded = problem.read()
     refuse_unwritable(plot, inputs=problem.inputs)
     names = _names(loaded, methods)
@@ -76,11 +95,15 @@ def command(
         _print(loaded, results, fcfs)
 
 
+def _split(methods: str) -> list[str]:
+    """Names as asked for, each once."""
+    return list(dict.fromkeys(name.strip() for name in methods.split(",")))
+
+
 def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
     """Return the requested names once each; by default all practical at this size."""
     if methods is not None:
-        names = [name.strip() for name in methods.split(",")]
-        return list(dict.fromkeys(names))
+        return _split(methods)
     names = sortedf.methods_for(loaded.instance)
     for name, method in sortedf.METHODS.items():
         if name not in names and method.same_as is None:
@@ -124,6 +147,7 @@ def _as_json(
     return {
         "n": loaded.instance.num_requests,
         "kv_budget": loaded.instance.kv_budget,
+        "unit": "steps",
         "lower_bound": results[0].lower_bound,
         "bound_method": results[0].bound_method,
         "dropped": loaded.dropped_rows(),

@@ -43,6 +43,12 @@ class Problem(EngineOptions):
         """Files that are read and that no output may overwrite."""
         return self.trace, self.tokenizer, self.step_time
 
+    @property
+    def needs_engine_plan(self) -> bool:
+        """Whether prompts may be cut or steps differ, so that it takes another plan."""
+        equal = _is_number(self.step_time) or step_time_of(self.step_time).is_constant
+        return not equal or bool(self.engine_model().not_planned())
+
     def read(self) -> LoadedProblem:
         """Read the trace and check every request against the budget."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
@@ -103,6 +109,30 @@ class LoadedProblem:
         if not report.feasible or report.tel != result.tel:
             raise RuntimeError(
                 f"{result.method} gave a schedule that the checker refuses: {report}"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def refuse_for_engines(**given: bool) -> None:
+    """Refuse options that plans for an engine do not have, by whether they were given.
+
+    Raises
+    ------
+    ValueError
+        If one was; the message names it.
+    """
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is not for plans where prompts are cut or "
+                "steps differ in length."
             )
 
 

@@ -26,7 +26,12 @@ from sortedf.cli.objective_options import (
     objective_of,
 )
 from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
-from sortedf.cli.problem import LoadedProblem, Problem, takes_problem
+from sortedf.cli.problem import (
+    LoadedProblem,
+    Problem,
+    refuse_for_engines,
+    takes_problem,
+)
 from sortedf.cli.progress import shown
 from sortedf.plotting import plot_format, plot_schedule, save
 from sortedf.result import Result, gap
@@ -69,6 +74,31 @@ def command(
     """Solve, check, write and print."""
     if plot is not None:
         plot_format(plot)
+    if problem.needs_engine_plan:
+        from sortedf.cli.engine_plans import solve_plan  # loads the kernels
+
+        refuse_for_engines(
+            objective=objective != "tel",
+            weights=weights is not None,
+            max_latency=max_latency is not None,
+            p99_latency=p99_latency is not None,
+            start=start is not None,
+            rounds=rounds is not None,
+            target_gap=target_gap is not None,
+            jobs=jobs != 1,
+            plot=plot is not None,
+        )
+        solve_plan(
+            problem,
+            method,
+            backfill=backfill,
+            time_limit=time_limit,
+            seed=seed,
+            bound=bound,
+            output=output,
+            as_json=as_json,
+        )
+        return
     loaded = problem.read()
     refuse_unwritable(output, plot, inputs=(*problem.inputs, weights, start))
     wanted = objective_of(loaded, objective, weights, max_latency, p99_latency)
@@ -139,6 +169,7 @@ def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
     return {
         "n": loaded.instance.num_requests,
         "kv_budget": loaded.instance.kv_budget,
+        "unit": "steps",
         "method": result.method,
         "found_by": result.found_by,
         "backfill": result.backfill,
