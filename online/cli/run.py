@@ -28,12 +28,13 @@ from sortedf.cli.engine_options import EngineOptions
 from sortedf.cli.output import JsonOption, note, print_json, print_table
 from sortedf.cli.problem import step_seconds, takes_problem
 from sortedf.engine_presets import PRESETS
+from sortedf.errors import TraceError
 from sortedf.instance import Instance
 from sortedf.plotting import plot_format, save
 from sortedf.traces import read_trace
 
 if TYPE_CHECKING:
-    from online.executor.execution import Execution
+    from online.executor.execution import Execution, RunPlan
     from online.requests import RequestTable
     from online.state import Policy
     from online.step_engine import Engine
@@ -139,6 +140,13 @@ def command(
     ] = None,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            help="Plan for an engine to follow, as 'sortedf solve -o' wrote it.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Log to write, as JSON lines."),
@@ -151,13 +159,17 @@ def command(
 
     if plot is not None:
         plot_format(plot)
-    refuse_unwritable(output, plot, inputs=(run.trace, run.tokenizer, run.step_time))
+    inputs = (run.trace, run.tokenizer, run.step_time, plan_file)
+    refuse_unwritable(output, plot, inputs=inputs)
     rules = run.rules()
     instance, refused = run.read(rules)
     _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
     start = ENGINES.find(run.engine).prepare(rules, instance, run.model)
-    plan = plan_run(instance, rules, name, mode=mode, **options)
+    if plan_file is None:
+        plan = plan_run(instance, rules, name, mode=mode, **options)
+    else:
+        plan = _read_plan(plan_file, instance, rules, refused, mode)
     made: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
@@ -183,6 +195,38 @@ def command(
         print_json(content)
     else:
         _print(run, method, mode, content)
+
+
+def _read_plan(
+    path: Path,
+    instance: Instance,
+    rules: EngineModel,
+    refused: dict[int, str],
+    mode: str,
+) -> RunPlan:
+    """Read a plan of the requests that can run."""
+    from online.executor.execution import follow_plan
+    from online.executor.planning import read_engine_plan
+    from sortedf.engine_plan.plan_file import read_plan
+
+    if mode != "plan":
+        raise ValueError("--plan is for --mode plan.")
+    start, position, _ = read_plan(path)
+    steps = [step for step in start if step is not None]
+    places = [place for place in position if place is not None]
+    if len(start) != len(position) or len(start) != instance.num_requests + len(
+        refused
+    ):
+        raise TraceError(
+            f"{path} has {len(start)} starts and {len(position)} positions but the "
+            f"trace has {instance.num_requests + len(refused)} requests."
+        )
+    if not len(steps) == len(places) == instance.num_requests:
+        raise TraceError(
+            f"{path} plans {len(steps)} requests but {instance.num_requests} can run."
+        )
+    order = np.argsort(np.array(places), kind="stable").tolist()
+    return follow_plan(read_engine_plan(instance, rules, steps, order))
 
 
 def _chosen(

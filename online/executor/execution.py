@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from online.driver import drive
-from online.executor.planning import plan_for
+from online.executor.planning import cut_prompts, engine_plan_for, plan_for
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.step_engine import StepEngine, StepRecord
+from sortedf.engine_plan.plan import EnginePlan
 from sortedf.methods import METHODS
 from sortedf.step_time import UNIT_STEPS
 
@@ -41,7 +42,7 @@ class Execution:
         Run of the engine.
     predicted : RunLog
         Run of the step engine with the same policy and rules.
-    plan : Schedule, optional
+    plan : Schedule or EnginePlan, optional
         The offline schedule, if one was followed.
     rules : EngineModel
         The engine's rules.
@@ -49,12 +50,14 @@ class Execution:
 
     log: RunLog
     predicted: RunLog
-    plan: Schedule | None
+    plan: Schedule | EnginePlan | None
     rules: EngineModel
 
     @property
     def predicted_completion_s(self) -> NDArray[np.float64]:
         """Completion of each request by the plan, or else by the step engine."""
+        if isinstance(self.plan, EnginePlan):
+            return self.plan.completion_s
         if self.plan is not None:
             return self.plan.completion.astype(np.float64)
         return self.predicted.completion_s
@@ -74,12 +77,12 @@ class RunPlan:
     ----------
     make_policy : callable
         Creates the policy; one object is used for one run.
-    plan : Schedule, optional
+    plan : Schedule or EnginePlan, optional
         The schedule whose starts it follows, if any.
     """
 
     make_policy: Callable[[], Policy]
-    plan: Schedule | None = None
+    plan: Schedule | EnginePlan | None = None
 
 
 def plan_run(
@@ -114,6 +117,8 @@ def plan_run(
     if mode == "policy":
         make_policy(method, **options)  # raises for bad options before the run
         return RunPlan(lambda: make_policy(method, **options))
+    if mode == "plan" and cut_prompts(instance, rules):
+        return follow_plan(engine_plan_for(instance, rules, method, **options))
     METHODS.find(method)
     if mode == "plan":
         plan = plan_for(instance, rules, method, **options)
@@ -124,6 +129,12 @@ def plan_run(
         order = _order_of(instance, rules, method, **options)
         return RunPlan(lambda: make_policy("list", order=order, backfill=backfill))
     raise ValueError(f"mode = {mode!r} but must be one of: {', '.join(MODES)}.")
+
+
+def follow_plan(plan: EnginePlan) -> RunPlan:
+    """Follow a plan for an engine, each request in its step."""
+    start, order = plan.start, plan.order
+    return RunPlan(lambda: make_policy("plan-steps", start=start, order=order), plan)
 
 
 def _order_of(

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sortedf.engine_model import EngineModel
+from sortedf.engine_plan.plan import Admission, EnginePlan
+from sortedf.engine_plan.plan_checker import check_plan
+from sortedf.engine_plan.planning import plan_engine
+from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.errors import OversizeError
 from sortedf.instance import Instance
 from sortedf.solving import solve
@@ -64,6 +68,63 @@ def plan_for(
     capped = replace(uncapped, max_batched_tokens=rules.max_batched_tokens)
     seen = seen.replace(prefill=instance.prefill, engine=capped)
     return solve(seen, method, bound="none", **options).schedule
+
+
+def cut_prompts(instance: Instance, rules: EngineModel) -> bool:
+    """Whether a prompt is longer than a step, and is cut."""
+    longest = int(instance.prefill.max(initial=0))
+    return rules.chunked_prefill and longest > rules.tokens_cap
+
+
+def engine_plan_for(
+    instance: Instance, rules: EngineModel, method: str = "auto", **options: Any
+) -> EnginePlan:
+    """Plan an instance by an engine's own rules, prompts in chunks.
+
+    Parameters
+    ----------
+    instance : Instance
+        Lengths and arrivals in steps; its own engine is not looked at.
+    rules : EngineModel
+    method : str
+        "auto", "work" or a list rule: see `sortedf.engine_plan.planning`.
+    **options
+        As for `plan_engine`.
+    """
+    workload = engine_workload(instance, rules)
+    return plan_engine(workload, method, **options).plan
+
+
+def read_engine_plan(
+    instance: Instance, rules: EngineModel, start: list[int], order: list[int]
+) -> EnginePlan:
+    """Return a plan that was made before, if the engine can follow it.
+
+    Raises
+    ------
+    ValueError
+        If it cannot; the message has the first reason.
+    """
+    workload = engine_workload(instance, rules)
+    report = check_plan(workload, start, order)
+    if not report.feasible:
+        raise ValueError(f"the plan is not for this engine: {report.violations[0]}.")
+    return EnginePlan(
+        workload,
+        np.array(start),
+        np.array(order),
+        np.array(report.completion),
+        np.array(report.completion_s),
+        Admission(),
+    )
+
+
+def engine_workload(instance: Instance, rules: EngineModel) -> EngineWorkload:
+    """Return requests for an engine whose clock counts steps."""
+    plain = replace(rules, prefix_caching=False)
+    return EngineWorkload(
+        instance.prefill, instance.decode, plain, arrival_s=instance.arrival
+    )
 
 
 def _refuse_long_prompts(instance: Instance, rules: EngineModel) -> None:

@@ -43,6 +43,8 @@ class PlanReport:
         Total latency, recomputed; None unless feasible.
     completion : tuple of int
         Step of each request's last token; 0 for those that were not done.
+    completion_s : tuple of float
+        When that step ends; 0 likewise.
     num_steps : int
     peak_blocks : int
         Most blocks in use in any step.
@@ -54,6 +56,7 @@ class PlanReport:
     feasible: bool
     total_s: float | None
     completion: tuple[int, ...]
+    completion_s: tuple[float, ...]
     num_steps: int
     peak_blocks: int
     num_violations: int
@@ -231,6 +234,7 @@ def check_plan(
         feasible=feasible,
         total_s=sum(end - begin for end, begin in pairs) if feasible else None,
         completion=tuple(engine.completion),
+        completion_s=tuple(engine.completion_s),
         num_steps=engine.step,
         peak_blocks=engine.peak,
         num_violations=len(engine.wrong),

@@ -69,8 +69,6 @@ def test_every_request_finishes_in_the_step_that_was_said(
 ):
     """300 requests of the 80/20 mix; large and small steps, and few at once."""
     instance = scaled_mix(300, seed)
-    if mode == "plan" and settings is NARROW:  # prompts are cut: starts by list
-        mode = "list"
     execution = agree(real_engine, instance, method, mode, **settings)
     if mode == "plan":
         assert execution.steps_matching == instance.num_requests

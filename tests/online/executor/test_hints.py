@@ -13,9 +13,9 @@ from benchmarks.common.data import scaled_mix
 from online.executor import vllm_version
 from online.executor.execution import execute_plan, plan_run
 from online.executor.hints import Hints
-from online.executor.planning import plan_for, tokens_per_step
+from online.executor.planning import plan_for, read_engine_plan, tokens_per_step
 from online.step_engine import StepEngine
-from sortedf import Instance, OversizeError
+from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.errors import MissingExtraError
 
@@ -78,16 +78,27 @@ def test_plans_use_the_last_block():
     assert plan_for(instance, rules, "svf").start.tolist() == [0, 0, 0, 0]
 
 
-def test_prompts_of_several_steps_cannot_be_planned():
-    instance = Instance([10, 500], [5, 5], 10_000)
+@pytest.mark.parametrize("method", ["svf", "auto"])
+def test_prompts_of_several_steps_are_planned_in_chunks(method):
+    """The long one is cut, and each completes in the step that the plan says."""
+    instance = Instance([10, 500, 70], [5, 5, 9], 10_000, [0, 0, 3])
     rules = EngineModel.vllm(1024, 32, max_batched_tokens=64)
-    with pytest.raises(OversizeError, match="request 1 has a prompt of 500 tokens"):
-        plan_run(instance, rules, "svf", mode="plan")
-    plan = plan_run(instance, rules, "svf", mode="list")
+    plan = plan_run(instance, rules, method, mode="plan")
     execution = execute_plan(
         plan, instance, lambda table, policy: StepEngine(table, rules, policy)
     )
-    assert execution.log.completed.all()
+    assert execution.steps_matching == 3
+    assert not execution.log.preemptions.any()
+
+
+def test_a_plan_read_from_a_file_is_checked_before_it_is_followed():
+    """One that the engine cannot follow is refused with the first reason."""
+    instance = Instance([10, 500], [5, 5], 10_000)
+    rules = EngineModel.vllm(1024, 32, max_batched_tokens=64)
+    plan = read_engine_plan(instance, rules, [0, 1], [0, 1])
+    assert plan.completion.tolist() == [5, 13]
+    with pytest.raises(ValueError, match="request 0 of 10 prompt tokens cannot be"):
+        read_engine_plan(instance, rules, [1, 0], [1, 0])
 
 
 def test_modes_and_methods_are_refused_by_name():
