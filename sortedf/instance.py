@@ -210,7 +210,7 @@ def planned_engine(kv_budget: int | None, engine: EngineModel | None) -> EngineM
     if rules := engine.not_planned():
         raise ValueError(
             f"schedules, bounds and the checker do not know yet: {'; '.join(rules)}. "
-            "Give an engine without, such as the preset 'papers', or simulate."
+            "Plan for it by sortedf.engine_plan, simulate, or give another engine."
         )
     return engine
 

@@ -96,6 +96,7 @@ class Follower:
     """Follows orders of one workload; keeps what all of them share."""
 
     def __init__(self, workload: EngineWorkload) -> None:
+        workload.refuse_unplanned()
         self.workload = workload
         rules = workload.rules
         self._rules = np.zeros(k.NUM_RULES, dtype=np.int64)

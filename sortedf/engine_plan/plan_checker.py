@@ -189,7 +189,7 @@ def check_plan(
     ------
     ValueError
         If `start` has an entry below 0 or the wrong length, or `order` does not name
-        each request once.
+        each request once, or the engine has rules that plans do not know.
 
     Examples
     --------
@@ -202,6 +202,7 @@ def check_plan(
     >>> check_plan(workload, [0, 0], [0, 1]).feasible
     False
     """
+    workload.refuse_unplanned()
     start, order = [int(t) for t in start], [int(i) for i in order]
     n = workload.num_requests
     if sorted(order) != list(range(n)):

@@ -97,6 +97,20 @@ class EngineWorkload:
         """Whether every request is there at the start."""
         return not self.arrival_s.any()
 
+    def refuse_unplanned(self) -> None:
+        """Raise a ValueError where the engine has rules that plans do not know."""
+        if self.rules.long_prefill_token_threshold:
+            raise ValueError(
+                "long_prefill_token_threshold = "
+                f"{self.rules.long_prefill_token_threshold} but must be 0 where an "
+                "engine is planned for."
+            )
+        if self.rules.prefix_caching:
+            raise ValueError(
+                "prefix_caching must be off where an engine is planned for: what "
+                "prompts share is not known."
+            )
+
     def step_s(self, prefill_tokens: int, decoding: int, kv_tokens: int) -> float:
         """Duration of a step."""
         return max(

@@ -50,16 +50,6 @@ def test_the_papers_preset_changes_nothing(cli, trace, command):
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("command", ["solve", "compare", "bound"])
-def test_what_is_not_planned_yet_is_said(cli, trace, command):
-    """A plan that left chunks out of account would be one for another engine."""
-    message = refused(
-        cli(command, trace, "--kv-budget", 64, "--engine-preset", "vllm-serve")
-    )
-    assert "do not know yet: prompts cut into chunks (chunked_prefill)" in message
-    assert "'papers'" in message
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
