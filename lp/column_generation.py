@@ -3,8 +3,9 @@
 The linear program over a few starts of each request gives prices of the memory rows;
 with them the reduced cost of any start takes `O(1)`, and starts of negative reduced
 cost get columns, until there are none. The optimum is that of the program with all
-starts, and every round gives a valid lower bound. Nearly all of the time is spent in
-HiGHS, on a few dozen starts of each request instead of thousands.
+starts, and every round gives a bound that is valid for starts within the horizon.
+Nearly all of the time is spent in HiGHS, on a few dozen starts of each request instead
+of thousands.
 """
 
 from __future__ import annotations

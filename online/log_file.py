@@ -102,8 +102,18 @@ def read_log(path: str | PathLike[str]) -> RunLog:
         **requests,
         pauses=np.stack([pauses[name] for name in PAUSE_COLUMNS], axis=1),
         steps=StepTable(**steps),
-        refused={int(i): str(why) for i, why in head.get("refused", {}).items()},
+        refused=_refused(path, head.get("refused", {})),
     )
+
+
+def _refused(path: str | PathLike[str], found: object) -> dict[int, str]:
+    """Check why requests were refused, by their ids."""
+    if not isinstance(found, dict) or not all(i.isdecimal() for i in found):
+        raise LogError(
+            f"{path} line 1: refused is {shown_json(found)} but must be an object with "
+            "the ids of requests."
+        )
+    return {int(i): str(why) for i, why in found.items()}
 
 
 def read_rows(path: str | PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,6 +7,9 @@ such estimates ("Sorted-F + Amin") we know of no constant, and prove none.
 
 What is checked, in the papers' model (evicted requests start again from nothing):
 
+* right estimates give Sorted-F's own schedule, so that no constant below Sorted-F's can
+  hold at `alpha = 1`: 855 / 553 there (`test_counterexample_sorted_f_pairs.py`), more
+  than the 3/2 below;
 * sampled: on random instances of up to four requests whose bounds are a half, a quarter
   or an eighth of the lengths, TEL is at most `3/2 + log2(1 / alpha)` times the exact
   optimum (the worst seen in a longer search of 2,800 were 1.67, 1.88 and 2.0; it is

@@ -2,12 +2,15 @@
 
 A request that was started is not evicted for another before its attained work, rounded
 down to the thresholds `k, 2 k, 4 k, ...`, has grown (arXiv 2606.18431). With work in
-tokens of prompt and answer, `s + o` in all, the policy evicts it at most
+tokens of prompt and answer, `s + o` in all, and `level(w)` the number of thresholds up
+to `w`, the policy evicts it at most
 
-    floor(log2((s + o) / k)) + 1    times (not at all where `s + o < k`).
+    level(s + o - 1) - level(s)    times.
 
 *Proof.* Attained work never falls, so each eviction finds it past a threshold that it
-had not passed at the start before; thresholds up to `s + o` are that many. QED.
+had not passed at the start before. Work counts as at least the prompt from the first
+start on, and who is evicted has a token to go, so these thresholds lie above `s` and
+not above `s + o - 1`. QED.
 
 Preemptions by the engine itself, when no block is free, are not counted: no policy can
 forbid those. Proved above; checked by counting evictions in sampled runs
@@ -60,14 +63,18 @@ def cases() -> list[Instance]:
 
 def test_never_more_often_than_thresholds() -> None:
     """Every request of every run, two first thresholds, with almost no gamma."""
-    total = 0
+    total = tight = 0
     for instance in cases():
-        work = (instance.prefill + instance.decode).tolist()
-        for first in (2, 8):
+        for first in (1, 2, 3, 8):
             seen = evictions(instance, "uniboost", gamma=1e-6, guard_tokens=first)
             total += seen.total()
-            assert all(n <= allowed(work[i], first) for i, n in seen.items())
+            for i, n in seen.items():
+                s, o = int(instance.prefill[i]), int(instance.decode[i])
+                most = allowed(s + o - 1, first) - allowed(s, first)
+                assert n <= most
+                tight += n == most > 0
     assert total > 40
+    assert tight
 
 
 def test_without_it_requests_are_evicted_more_often() -> None:

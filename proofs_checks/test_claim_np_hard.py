@@ -89,7 +89,7 @@ def restricted(target: int) -> list[tuple[int, ...]]:
     ]
 
 
-@pytest.mark.parametrize("target", [7, 9, 11, 13, 14, 15, 16])
+@pytest.mark.parametrize("target", [3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16])
 def test_the_threshold_decides_every_pair_of_triples(target: int) -> None:
     """Yes instances reach the threshold, no instances do not."""
     answers = [

@@ -4,11 +4,11 @@ In ordinary project scheduling such active schedules contain an optimum. Here th
 not: a request that starts later holds less in each step, so delaying several requests a
 little, though they would fit, can lower the TEL.
 
-The smallest instance, with four requests and `M = 9`: prompts 1, 1, 2, 2 and answers
-4, 4, 2, 2. Starts 1, 2, 0, 1 have TEL 16, but no order of earliest starts gives it.
+Three requests suffice: prompts 1, 3, 5, answers 7, 3, 3 and `M = 12`. Starts 1, 3, 0
+have TEL 17; every order of earliest starts, with any backfill, has at least 18.
 
-Found by exhaustive search (`found/waiting.json`): none exists with two requests of
-lengths up to 8, with three up to 6, or with four of smaller lengths as listed there.
+Found by exhaustive search (`found/waiting.json`): there is no such instance with two
+requests of prompts and answers up to 8, nor with three of up to 6, whatever the budget.
 So a search over orders alone, with any rule of earliest starts, can miss the
 optimum; `sortedf`'s own exact method is the integer program over start steps.
 """
@@ -24,12 +24,13 @@ from tests import naive
 
 
 def test_no_sequence_of_earliest_starts_is_optimal() -> None:
-    """The optimum is below the best of all 24 orders, and brute force agrees."""
+    """The optimum is below the best of all 6 orders, and brute force agrees."""
     instance = as_instance(load("waiting"))
     best = tiny.optimum(instance)
     assert best is not None
     assert best.tel == naive.best_tel(instance)
-    assert best.tel < tiny.best_in_sequence(instance).tel
+    assert best.tel == 17 == tiny.checked(instance, [1, 3, 0]).tel
+    assert tiny.best_in_sequence(instance).tel == 18
 
 
 def test_no_placement_is_optimal_either() -> None:
@@ -37,15 +38,15 @@ def test_no_placement_is_optimal_either() -> None:
     instance = as_instance(load("waiting"))
     best = tiny.optimum(instance)
     assert best is not None
-    for order in permutations(range(4)):
-        for backfill in range(4):
+    for order in permutations(range(3)):
+        for backfill in range(3):
             start = place(instance, order, backfill=backfill).start
             assert tiny.checked(instance, start).tel > best.tel
 
 
 def test_none_is_smaller() -> None:
-    """Three requests with lengths up to 4, four with lengths up to 2 and 3."""
-    for grid in ((3, 4, 4), (4, 2, 3), (4, 3, 3)):
+    """Two requests with lengths up to 6, three with lengths up to 4."""
+    for grid in ((2, 6, 6), (3, 4, 4)):
         seen, found = tiny.scan_waiting(*grid)
         assert seen > 1000
         assert found is None
