@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from sortedf.errors import OutputError
@@ -32,6 +34,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not shown or "\0" in shown:
         raise OutputError(f"{shown!r} cannot be written: it is no file name.")
     try:
+        if _is_standard_output(shown):
+            with TemporaryDirectory() as folder:
+                passed_on = Path(folder, Path(shown).name)
+                yield passed_on
+                _print_bytes(passed_on)
+            return
         if _is_special(shown):
             yield Path(shown)  # unresolved: the target of /dev/stdout may have no path
             return
@@ -77,7 +85,7 @@ def refuse_unwritable(
             raise _ProbeError  # nothing is written
     read = [os.fsdecode(path) for path in inputs if path is not None]
     for k, path in enumerate(outputs):
-        if _is_special(path):
+        if _is_special(path) or _is_standard_output(path):
             continue
         for other in read:
             if os.path.exists(other) and _same(path, other):
@@ -90,6 +98,24 @@ def _same(path: str, other: str) -> bool:
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)
     return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_standard_output(path: str) -> bool:
+    """Whether the path is where this process prints, a file or not."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(1))
+    except OSError:  # one of them is not there
+        return False
+
+
+def _print_bytes(path: Path) -> None:
+    """Print a file after what was printed before; opening it would truncate it."""
+    if not path.exists():  # nothing was written
+        return
+    sys.stdout.flush()
+    content = memoryview(path.read_bytes())
+    while content:
+        content = content[os.write(1, content) :]
 
 
 def _is_special(path: str) -> bool:

@@ -25,7 +25,13 @@ from sortedf.cli.common_options import (
     TraceArgument,
 )
 from sortedf.cli.engine_options import EngineOptions
-from sortedf.cli.output import JsonOption, note, print_json, print_table
+from sortedf.cli.output import (
+    JsonOption,
+    note,
+    print_json,
+    print_table,
+    standard_output_kept,
+)
 from sortedf.cli.problem import step_seconds, takes_problem
 from sortedf.engine_presets import PRESETS
 from sortedf.errors import TraceError
@@ -176,7 +182,10 @@ def command(
         made.append(start(table, policy))
         return made[-1]
 
-    with live_view(instance.num_requests, rules.num_blocks) as view:
+    with (
+        standard_output_kept(),
+        live_view(instance.num_requests, rules.num_blocks) as view,
+    ):
         execution = execute_plan(plan, instance, make, watch=view.watch)
     step_s = getattr(made[0], "step_s", None)
     if output is not None:

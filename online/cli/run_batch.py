@@ -14,7 +14,13 @@ import typer
 
 from sortedf.cli.common_options import SeedOption, TimeLimitOption
 from sortedf.cli.engine_options import parse_kv_budget
-from sortedf.cli.output import JsonOption, note, print_json, print_table
+from sortedf.cli.output import (
+    JsonOption,
+    note,
+    print_json,
+    print_table,
+    standard_output_kept,
+)
 from sortedf.cli.problem import takes_problem
 from sortedf.cli.progress import shown
 
@@ -147,12 +153,14 @@ def command(
     )
     ranking = _ranking(ranker, ranker_quantile, ranker_device)
     job = BatchJob(input, output, engine.settings(), chosen, lengths, ranking)
-    with _progress() as report:
+    with standard_output_kept(), _progress() as report:
         summary = run_job(job, serve, report)
     if as_json:
         print_json(_content(summary, method, output))
     else:
         _print(summary, method, output)
+    if summary.requests and not summary.completed:
+        raise typer.Exit(1)
 
 
 def _ranking(ranker: Path | None, quantile: float, device: str) -> RankerUse | None:

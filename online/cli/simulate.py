@@ -95,16 +95,18 @@ def command(
     runs = grid(policies, loads=_loads(load), rate=rate, seeds=range(seeds))
     if output is not None and len(runs) > 1:
         raise ValueError(f"-o keeps the log of one run, but there are {len(runs)}.")
+    if plot_kind == "timeline" and len(runs) > 1:
+        raise ValueError(f"a timeline is of one run, but there are {len(runs)}.")
     with progress("runs") as report:
         outcomes = sweep(setting, runs, jobs=jobs, progress=report)
     if output is not None:
         _write_log(outcomes[0], output)
-    if plot is not None:
-        save(_draw(plot_kind, setting, outcomes), plot)
     if as_json:
         print_json(_as_json(setting, outcomes))
     else:
         _print(setting, outcomes)
+    if plot is not None:  # after the results, which a failed plot must not lose
+        save(_draw(plot_kind, setting, outcomes), plot)
 
 
 def _check_plot(plot: Path | None, kind: str) -> None:
@@ -160,10 +162,7 @@ def _draw(kind: str, setting: Setting, outcomes: list[RunOutcome]) -> Figure:
         kind = _suitable(outcomes)
     looks: dict[str, Any] = {"unit": _unit(setting), "title": _title(setting)}
     if kind == "timeline":
-        if len(outcomes) > 1 or outcomes[0].log is None:
-            raise ValueError(
-                f"a timeline is of one run, but there are {len(outcomes)}."
-            )
+        assert outcomes[0].log is not None  # logs are kept for plots
         looks["title"] = f"{outcomes[0].run.policy} on {looks['title']}"
         return plots.plot_timeline(outcomes[0].log, setting.rules, **looks)
     draw = {

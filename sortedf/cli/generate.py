@@ -9,6 +9,7 @@ import typer
 
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.output import JsonOption, print_json
+from sortedf.errors import OutputError
 from sortedf.generator import generate
 from sortedf.traces import write_trace
 
@@ -42,6 +43,8 @@ def command(
 ) -> None:
     """Draw the requests and write them."""
     path = Path(f"{kind}.csv") if output is None else output
+    if output is None and path.exists():
+        raise OutputError(f"{path} exists; give -o {path} to replace it.")
     refuse_unwritable(output)
     trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
     write_trace(trace, path)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -32,6 +34,20 @@ def print_json(content: dict[str, Any]) -> None:
 def note(message: str) -> None:
     """Print a note on standard error."""
     print(f"sortedf: {message}", file=sys.stderr)
+
+
+@contextmanager
+def standard_output_kept() -> Iterator[None]:
+    """Send what libraries and their processes print to standard error meanwhile."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def print_table(

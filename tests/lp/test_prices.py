@@ -18,7 +18,7 @@ from lp.prices import (
     dual_value,
     fixed_point,
 )
-from sortedf import Instance
+from sortedf import EngineModel, Instance
 from sortedf.certificate import proven_bound
 from tests import naive
 from tests.strategies import engines, instances
@@ -87,9 +87,7 @@ def test_skipping_blocks_is_exact_over_long_horizons(seed, block, draw_prices):
     instance = Instance(
         rng.integers(1, 50, n), rng.integers(1, 200, n), 300, rng.integers(0, 900, n)
     )
-    instance = instance.replace(
-        engine=type(instance.engine)(block_size=block), kv_budget=300
-    )
+    instance = instance.replace(engine=EngineModel(300, block_size=block))
     fixed = fixed_point(instance, prices)
     start, _ = dual_value(instance, fixed)
     price = np.concatenate([fixed.value, np.zeros(300, dtype=np.int64)])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+from online.executor.vllm_version import installed_version
 from online.log_file import read_log
 from tests.refusals import refused
 
@@ -96,3 +99,19 @@ def test_the_trace_is_never_overwritten(run, tmp_path):
     refused(run("--method", "svf", "-o", both, "--plot", both))
     assert trace.read_text(encoding="utf-8") == ROWS
     assert not both.exists()
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+@pytest.mark.skipif(installed_version() is None, reason="vLLM is not installed")
+def test_an_engines_log_is_not_in_the_json(tmp_path):
+    """vLLM's lines stood before the object, so that nothing could read it."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text(ROWS, encoding="utf-8")
+    asked = ["run", str(trace), "--kv-budget", "256", "--engine", "vllm", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sortedf", *asked, "--method", "svf"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps_matching"] == 40

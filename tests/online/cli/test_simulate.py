@@ -185,3 +185,15 @@ def test_no_output_takes_the_place_of_the_trace(simulate, trace, tmp_path):
     link.symlink_to(trace)
     assert "it is an input" in refused(simulate("-o", link))
     assert trace.read_text(encoding="utf-8") == ROWS
+
+
+def test_a_plot_that_cannot_be_drawn_loses_no_results(simulate, tmp_path):
+    """The table is printed first; what is known before is refused before."""
+    pytest.importorskip("matplotlib")
+    plot = ("--plot", tmp_path / "out.png", "--plot-kind")
+    code, out, err = simulate("--policy", "fcfs,svf", *plot, "gamma")
+    assert code == 2
+    assert "svf" in out
+    assert "uniboost:gamma" in err
+    assert "there are 2" in refused(simulate("--policy", "fcfs,svf", *plot, "timeline"))
+    assert not (tmp_path / "out.png").exists()

@@ -21,6 +21,7 @@ from numba.core.registry import CPUDispatcher
 
 from online.executor.vllm_engine import VllmSettings, start_engine
 from online.executor.prompts import random_prompt
+from sortedf.engine_model import EngineModel
 
 OURS = ("online.", "sortedf.")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sortedf import place
+from sortedf import EngineModel, place
 from sortedf.methods.table import RULES
 from sortedf.options import Options
 from tests.online.policies.engine_runs import run
@@ -22,7 +22,7 @@ def test_equals_placement(name, instance, backfill):
     """Same starts, arrivals and caps included; the engine has nothing to preempt."""
     # A policy ranks by the plain volume; the offline rule by the volume in blocks.
     if name == "svf":
-        plain = instance.replace(engine=type(instance.engine)())
+        plain = instance.replace(engine=EngineModel(instance.kv_budget))
         order = RULES[name](plain, Options())
     else:
         order = RULES[name](instance, Options())

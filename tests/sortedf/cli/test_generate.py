@@ -29,6 +29,17 @@ def test_generate_names_its_file_by_the_kind(cli, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["chat.csv"]
 
 
+def test_generate_replaces_no_file_that_was_not_named(cli, tmp_path, monkeypatch):
+    """An existing chat.csv in the folder was lost."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "chat.csv"
+    path.write_text("mine", encoding="utf-8")
+    assert "chat.csv exists; give -o" in refused(cli("generate", "chat", "--n", 5))
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert cli("generate", "chat", "--n", 5, "-o", "chat.csv")[0] == 0
+    assert path.read_text(encoding="utf-8") != "mine"
+
+
 def test_generate_refuses_where_it_cannot_write_before_it_draws(cli, monkeypatch):
     """Millions of requests take a while."""
     monkeypatch.setattr(generate_command, "generate", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -112,3 +113,39 @@ def test_plots_are_written(cli, trace, tmp_path, command):
     code, _, _ = cli(command, trace, "--kv-budget", 10, "--plot", path)
     assert code == 0
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_output_to_a_redirected_standard_output_keeps_what_is_there(trace, tmp_path):
+    """`-o /dev/stdout > both` replaced the file that the table goes to."""
+    both = tmp_path / "both"
+    with both.open("w") as file:
+        file.write("before\n")
+        file.flush()
+        asked = ("solve", str(trace), "--kv-budget", "10", "-o", "/dev/stdout")
+        done = run_module(*asked, capture_output=False, stdout=file)
+    text = both.read_text(encoding="utf-8")
+    assert done.returncode == 0
+    assert text.startswith("before\n")
+    assert '"start": [2, 0, 0]' in text
+    assert "3 requests" in text
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [(">&-", 1, "sortedf: error: standard output is closed.\n"), ("2>&-", 0, "")],
+)
+def test_closed_streams(streams, code, said):
+    """Without standard output there was a traceback, and without the other one, too."""
+    command = f"{sys.executable} -m sortedf methods --json {streams}"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, said)
+    assert bool(done.stdout) == (code == 0)
+
+
+def test_a_mistake_without_standard_error_has_its_exit_code():
+    """The message is lost; the code still says it."""
+    command = f"{sys.executable} -m sortedf solve none.csv 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")

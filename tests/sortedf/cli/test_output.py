@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +46,24 @@ def test_a_file_gets_every_row_in_one_line(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert sum("word" in line for line in lines) == 1
     assert max(line.count("word") for line in lines) == 80
+
+
+def test_what_others_print_is_kept_from_standard_output():
+    """Of this process and of those that it starts, as engines are."""
+    code = (
+        "import os\n"
+        "from sortedf.cli.output import print_json, standard_output_kept\n"
+        "print('before')\n"
+        "with standard_output_kept():\n"
+        "    print('python')\n"
+        "    os.system('echo process')\n"
+        "print_json({})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "before\n{}\n"
+    assert sorted(done.stderr.split()) == ["process", "python"]
 
 
 def test_brackets_are_no_styles(capsys):
