@@ -105,6 +105,7 @@ def arrive(
         trace.row,
         trace.source,
         trace.name,
+        trace.prefix_ids,
     )
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from sortedf.traces.prefix_ids import PrefixIds
+
     Ints = NDArray[np.int64]
 
 
@@ -56,42 +58,29 @@ class PromptChains:
     @classmethod
     def of_hash_ids(
         cls,
-        hash_ids: Iterable[Sequence[int]],
+        hash_ids: PrefixIds,
         prefill: ArrayLike,
-        tokens_per_id: int,
         block_size: int,
     ) -> PromptChains:
         """Take what prompts share from a trace's ids of longer blocks.
 
         Parameters
         ----------
-        hash_ids : iterable of sequences of int
-            Ids of each prompt's blocks of `tokens_per_id` tokens, of which the last may
-            be shorter.
+        hash_ids : PrefixIds
         prefill : array_like of int, shape (n,)
-            Prompt lengths in tokens.
-        tokens_per_id : int
+            Prompt lengths in tokens. What goes beyond a prompt's ids is its own.
         block_size : int
             Of the engine.
-
-        Raises
-        ------
-        ValueError
-            If a prompt has fewer ids than its length calls for.
         """
+        tokens_per_id = hash_ids.tokens_per_id
         known: dict[tuple[int, int], int] = {}
         most = tokens_per_id // block_size + 1  # blocks that end in one of the trace's
         chains = []
-        for i, (ids, length) in enumerate(
-            zip(hash_ids, np.asarray(prefill).tolist(), strict=True)
-        ):
+        for i, length in enumerate(np.asarray(prefill).tolist()):
+            ids = hash_ids[i].tolist()
+            length = min(length, len(ids) * tokens_per_id)
             blocks = np.arange(length // block_size)
             within = ((blocks + 1) * block_size - 1) // tokens_per_id
-            if len(blocks) and within[-1] >= len(ids):
-                raise ValueError(
-                    f"hash_ids[{i}] has {len(ids)} ids but a prompt of {length} tokens "
-                    f"has more blocks of {tokens_per_id}."
-                )
             nodes, before = [], -1
             for own in ids:
                 before = known.setdefault((before, own), len(known))

@@ -10,11 +10,13 @@ from online import step_kernels as k
 from online.driver import drive
 from online.invariants import check_log
 from online.policy import make_policy
+from online.prompt_chains import PromptChains
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from sortedf.errors import OversizeError
 from sortedf.instance import Instance
 from sortedf.step_time import UNIT_STEPS, StepTime
+from sortedf.traces import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,12 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from online.predictors import Predictor
-    from online.prompt_chains import PromptChains
     from online.run_log import RunLog
     from online.state import Policy
     from online.step_engine import StepRecord
     from sortedf.engine_model import EngineModel
-    from sortedf.traces.trace import Trace
 
 MAX_STEPS = 2**50
 """Steps up to the last arrival that floating point can distinguish."""
@@ -77,7 +77,8 @@ def simulate(
         Predicts the length of each arriving request, once it has data, and learns from
         completed ones; see `online.predictors`.
     chains : PromptChains, optional
-        What prompts share, for rules with prefix caching; nothing if left out.
+        What prompts share, for rules with prefix caching; if left out, what a trace
+        says of it (`Trace.prefix_ids`), else nothing.
     drop_oversize : bool
         Leave out requests that can never run, and list them in the log, instead of
         raising an error.
@@ -118,6 +119,8 @@ def simulate(
             f"the last arrival is at {last_s:g} s, which is more than {MAX_STEPS:,} "
             f"steps of {step_time.constant_s:g} s: the clock cannot tell steps apart."
         )
+    if chains is None and rules.prefix_caching and isinstance(requests, Trace):
+        chains = _chains(requests, rules)
     engine = StepEngine(
         table, rules, policy, step_time, predictor=predictor, chains=chains
     )
@@ -179,3 +182,9 @@ def _name(requests: Trace | Instance, i: int) -> str:
     if isinstance(requests, Instance):
         return f"request {i}"
     return f"row {requests.row[i]}"
+
+
+def _chains(trace: Trace, rules: EngineModel) -> PromptChains | None:
+    if trace.prefix_ids is None:
+        return None
+    return PromptChains.of_hash_ids(trace.prefix_ids, trace.prefill, rules.block_size)

@@ -42,6 +42,13 @@ class Format:
         Whether `arrival` may hold dates with times of day instead of numbers.
     zero_note : str
         Meaning of a length of 0 in the format, for the error message.
+    also : str
+        Another column that a file of this format has, where others have the same
+        columns of lengths.
+    prefix_ids : str
+        Key of JSON objects with the ids of the prompt's blocks; see `PrefixIds`.
+    tokens_per_id : int
+        Tokens of such a block.
     """
 
     name: str
@@ -52,12 +59,16 @@ class Format:
     second: float = 1.0
     clock: bool = False
     zero_note: str = ""
+    also: str = ""
+    prefix_ids: str = ""
+    tokens_per_id: int = 0
 
     @property
     def columns(self) -> str:
         """Columns or keys that identify it, for messages."""
+        also = f", {self.also}" if self.also else ""
         optional = f"[, {self.arrival}]" if self.arrival else ""
-        return f"{self.prefill}, {self.decode}{optional}"
+        return f"{self.prefill}, {self.decode}{also}{optional}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +153,8 @@ def _stages() -> Iterator[list[Format]]:
 
 
 def _own_first(formats: Iterable[Format]) -> list[Format]:
-    return sorted(formats, key=lambda known: known.name != OWN)
+    # Those that want more columns come before those that are content with less.
+    return sorted(formats, key=lambda known: (known.name != OWN, not known.also))
 
 
 def _match_columns(
@@ -152,7 +164,8 @@ def _match_columns(
     for known in formats:
         wanted = [n for n in (known.prefill, known.decode, known.arrival) if n]
         keys = [name.casefold() for name in wanted]
-        if isinstance(known, TextFormat) or not set(keys[:2]) <= set(plain):
+        needed = {*keys[:2], *([known.also.casefold()] if known.also else [])}
+        if isinstance(known, TextFormat) or not needed <= set(plain):
             continue
         for name, key in zip(wanted, keys, strict=True):
             if plain.count(key) > 1:

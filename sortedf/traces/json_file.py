@@ -69,6 +69,8 @@ def _table_source(
 ) -> Source:
     prefill, decode = keys[match.prefill], keys[match.decode]
     arrival = None if match.arrival is None else keys[match.arrival]
+    ids_key = match.format.prefix_ids
+    has_ids = ids_key in keys
 
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
@@ -78,7 +80,8 @@ def _table_source(
             times = None if arrival is None else _column(chunk, arrival, unit, path)
             if times is None:
                 _refuse_late_key(chunk, match.format.arrival, unit, path)
-            yield Chunk(numbers, s, o, times)
+            ids = _column(chunk, ids_key, unit, path) if has_ids else None
+            yield Chunk(numbers, s, o, times, ids)
 
     return Source(
         path,

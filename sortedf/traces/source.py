@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sortedf.traces.location import Location
 
@@ -32,6 +32,7 @@ class Chunk(NamedTuple):
     prefill: Column
     decode: Column
     arrival: Column | None
+    prefix_ids: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.engine_model import EngineModel
+    from sortedf.traces.prefix_ids import PrefixIds
 
 BOUNDARY_TOLERANCE = 1e-6
 """Part of a step by which a request may miss the step's start and count as on time.
@@ -44,6 +45,8 @@ class Trace:
         Name of the format.
     name : str
         The file's path, for messages.
+    prefix_ids : PrefixIds, optional
+        What prompts have in common, where the format tells.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class Trace:
     row: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     source: str = "arrays"
     name: str = ""
+    prefix_ids: PrefixIds | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -72,7 +76,9 @@ class Trace:
         put(self, "arrival_s", _frozen_seconds("arrival_s", seconds))
         row = np.arange(1, n + 1) if self.row is None else self.row
         put(self, "row", frozen_ints("row", row, minimum=1, maximum=MAX_STEP))
-        for name in ("decode", "arrival_s", "row"):
+        for name in ("decode", "arrival_s", "row", "prefix_ids"):
+            if getattr(self, name) is None:
+                continue
             if len(getattr(self, name)) != n:
                 raise ValueError(
                     f"{name} has {len(getattr(self, name))} entries but prefill has "
@@ -82,7 +88,7 @@ class Trace:
     def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
         fields = (self.prefill, self.decode, self.arrival_s, self.row)
-        return Trace, (*fields, self.source, self.name)
+        return Trace, (*fields, self.source, self.name, self.prefix_ids)
 
     def __repr__(self) -> str:
         last = float(self.arrival_s.max())

@@ -19,6 +19,8 @@ from online.step_engine import StepEngine
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
+from sortedf.traces import Trace
+from sortedf.traces.prefix_ids import PrefixIds
 from tests.online.naive import Request
 from tests.online.naive_cache import NaiveCachingEngine
 from tests.online.strategies import Restless, rules_for
@@ -184,7 +186,9 @@ def test_ids_of_longer_blocks_say_the_same_as_the_tokens(prompts, size, per_id):
         for prompt in prompts
     ]
     lengths = np.array([len(prompt) for prompt in prompts])
-    chains = PromptChains.of_hash_ids(hash_ids, lengths, per_id, size)
+    chains = PromptChains.of_hash_ids(
+        PrefixIds.of_lists(hash_ids, per_id), lengths, size
+    )
     for i, a in enumerate(prompts):
         for j, b in enumerate(prompts):
             for block in range(min(len(a), len(b)) // size):
@@ -196,6 +200,11 @@ def test_ids_of_longer_blocks_say_the_same_as_the_tokens(prompts, size, per_id):
                 assert (mine == theirs) == same
 
 
-def test_too_few_ids_are_named():
-    with pytest.raises(ValueError, match=r"hash_ids\[0\] has 1 ids but a prompt of 9"):
-        PromptChains.of_hash_ids([[5]], [9], 4, 2)
+def test_a_trace_says_what_its_prompts_share():
+    """Two prompts with two of three ids in common, of 8 tokens each."""
+    ids = PrefixIds.of_lists([[1, 2, 3], [1, 2, 4]], 8)
+    trace = Trace([20, 20], [2, 2], prefix_ids=ids)
+    log = simulate(trace, "fcfs", StepRules(64, 4, prefix_caching=True))
+    assert log.cached_tokens.tolist() == [0, 16]
+    plain = simulate(trace, "fcfs", StepRules(64, 4))
+    assert not plain.cached_tokens.any()

@@ -1,4 +1,4 @@
-"""The Mooncake traces, with times in milliseconds."""
+"""The Mooncake traces, with times in milliseconds and ids of blocks of 512 tokens."""
 
 from __future__ import annotations
 
@@ -12,5 +12,7 @@ register_format(
         "output_length",
         "timestamp",
         second=1000.0,
+        prefix_ids="hash_ids",
+        tokens_per_id=512,
     )
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sortedf.errors import TraceError
 from sortedf.traces import csv_file, read, read_trace
 from tests.sortedf.traces.files import OWN, OWN_LINE, put
 
@@ -278,3 +280,51 @@ def test_the_azure_head_agrees_with_its_converted_form():
     assert np.array_equal(head.prefill, whole.prefill[:300])
     assert np.array_equal(head.decode, whole.decode[:300])
     assert head.arrival_s == pytest.approx(whole.arrival_s[:300], abs=1e-6)
+
+
+def test_ids_of_prompts_blocks_are_kept(tmp_path):
+    """Mooncake's blocks have 512 tokens, Qwen-Bailian's 16 and times in seconds."""
+    path = tmp_path / "mooncake.jsonl"
+    path.write_text(
+        '{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [5,6]}\n'
+        '{"timestamp": 2000, "input_length": 9, "output_length": 3, "hash_ids": []}\n',
+        encoding="utf-8",
+    )
+    trace = read_trace(path)
+    assert trace.source == "Mooncake"
+    assert trace.arrival_s.tolist() == [0, 2]
+    assert trace.prefix_ids is not None
+    assert trace.prefix_ids.tokens_per_id == 512
+    assert [trace.prefix_ids[i].tolist() for i in range(2)] == [[5, 6], []]
+    assert not trace.prefix_ids.ids.flags.writeable
+    again = pickle.loads(pickle.dumps(trace))
+    assert again.prefix_ids.ids.tolist() == [5, 6]
+    path.write_text(
+        '{"chat_id": 7, "parent_chat_id": -1, "timestamp": 61.5, "input_length": 33, '
+        '"output_length": 2, "type": "text", "turn": 1, "hash_ids": [8, 9, 10]}\n',
+        encoding="utf-8",
+    )
+    trace = read_trace(path)
+    assert (trace.source, trace.prefix_ids.tokens_per_id) == ("Qwen-Bailian", 16)
+    assert trace.prefix_ids[0].tolist() == [8, 9, 10]
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ('"12"', 'hash_ids = "12" but must be a list of integers'),
+        ("[1, 2.5]", "hash_ids = a list with other values but must be"),
+        ("[1, true]", "hash_ids = a list with other values but must be"),
+        ("[1, 99999999999999999999]", "an integer beyond 64 bits but must be"),
+    ],
+)
+def test_wrong_ids_are_named(tmp_path, ids, words):
+    """File, line, key and what is allowed."""
+    path = tmp_path / "trace.jsonl"
+    path.write_text(
+        '{"timestamp": 0, "input_length": 1024, "output_length": 3, '
+        f'"hash_ids": {ids}}}\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(TraceError, match=f"line 1.*{words}"):
+        read_trace(path)

@@ -1,0 +1,77 @@
+"""Ids of the blocks of a trace's prompts, which tell what prompts have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sortedf.shown import shown_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from sortedf.traces.location import Location
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixIds:
+    """Ids of each prompt's blocks, in order.
+
+    Two prompts have the same tokens as far as their ids agree from the start; an id
+    says nothing by itself. What a prompt has beyond its ids is its own.
+
+    Attributes
+    ----------
+    offset : int64 array, shape (n + 1,)
+        The ids of request `i` are `ids[offset[i] : offset[i + 1]]`.
+    ids : int64 array
+    tokens_per_id : int
+        Tokens of a block; a prompt's last one may be shorter.
+    """
+
+    offset: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    tokens_per_id: int
+
+    def __post_init__(self) -> None:
+        for array in (self.offset, self.ids):
+            array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[type[PrefixIds], tuple[Any, ...]]:
+        # Default pickling would restore writeable arrays.
+        return PrefixIds, (self.offset, self.ids, self.tokens_per_id)
+
+    @classmethod
+    def of_lists(cls, lists: Iterable[ArrayLike], tokens_per_id: int) -> PrefixIds:
+        """Take one list of ids for each prompt."""
+        rows = [np.asarray(own, dtype=np.int64) for own in lists]
+        offset = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(own) for own in rows], out=offset[1:])
+        ids = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
+        return cls(offset, ids, tokens_per_id)
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def __getitem__(self, i: int) -> NDArray[np.int64]:
+        return self.ids[self.offset[i] : self.offset[i + 1]]
+
+
+def checked_ids(values: Sequence[Any], location: Location) -> list[NDArray[np.int64]]:
+    """Check ids as a file has them: a list of integers for each prompt."""
+    rule = "a list of integers"
+    checked = []
+    for i, value in enumerate(values):
+        if not isinstance(value, list):
+            location.refuse(i, shown_json(value), rule)
+        if set(map(type, value)) - {int}:
+            location.refuse(i, "a list with other values", rule)
+        try:
+            checked.append(np.array(value, dtype=np.int64))
+        except OverflowError:
+            location.refuse(i, "a list with an integer beyond 64 bits", rule)
+    return checked
