@@ -63,6 +63,15 @@ class EngineOptions:
         Literal["recompute", "restart"] | None,
         typer.Option(help="What an evicted request keeps: its tokens, or nothing."),
     ] = None
+    prefix_caching: Annotated[
+        bool | None,
+        typer.Option(
+            "--prefix-caching/--no-prefix-caching",
+            help="Reuse KV that is still in the cache, as vLLM does by default: of "
+            "prompts that begin alike (in simulate, by a trace's hash_ids) and of a "
+            "request that was preempted.",
+        ),
+    ] = None
 
     def engine_model(self) -> EngineModel:
         """Return the engine that the options say."""
@@ -72,6 +81,7 @@ class EngineOptions:
         for name in (
             "block_size", "max_num_seqs", "max_batched_tokens", "chunked_prefill",
             "long_prefill_token_threshold", "reserve_prompt", "watermark", "eviction",
+            "prefix_caching",
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None:

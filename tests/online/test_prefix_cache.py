@@ -204,7 +204,7 @@ def test_a_trace_says_what_its_prompts_share():
     """Two prompts with two of three ids in common, of 8 tokens each."""
     ids = PrefixIds.of_lists([[1, 2, 3], [1, 2, 4]], 8)
     trace = Trace([20, 20], [2, 2], prefix_ids=ids)
-    log = simulate(trace, "fcfs", StepRules(64, 4, prefix_caching=True))
+    log = simulate(trace, "fcfs", EngineModel.vllm(64, 4, prefix_caching=True))
     assert log.cached_tokens.tolist() == [0, 16]
-    plain = simulate(trace, "fcfs", StepRules(64, 4))
+    plain = simulate(trace, "fcfs", EngineModel.vllm(64, 4))
     assert not plain.cached_tokens.any()
