@@ -1,8 +1,8 @@
 """Rows of the engine's caps on a step, beside those of memory (`lp.dff`).
 
-In every step at most `max_num_seqs` requests run, and what runs processes at most
-`max_batched_tokens` tokens: its prompt in a request's first step, one token in each
-later one. All that the fluid bound needs of a row holds for these as well.
+In every step at most `max_num_seqs` requests run and at most `max_batched_tokens`
+tokens are processed: the prompt in a request's first step, one token in each later one.
+The fluid bound's conditions on a row hold for these rows as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TokensRow:
 
 
 def cap_rows(instance: Instance) -> list[PlacesRow | TokensRow]:
-    """Rows of the caps that the engine has."""
+    """Rows of the engine's caps."""
     engine = instance.engine
     rows: list[PlacesRow | TokensRow] = []
     if engine.max_num_seqs is not None:

@@ -32,16 +32,16 @@ class EngineKind:
     Attributes
     ----------
     about : str
-        What it is, for people.
+        Description for the help.
     prepare : callable
-        Called with the model of the engine, the requests, and the name of a language
-        model or None; checks that they go together and returns what starts the engine.
-        A ValueError says why they do not.
+        Called with the engine's parameters, the requests, and the name of a language
+        model or None; returns a function that starts the engine. Raises a ValueError if
+        they do not fit together.
     takes_model : bool
-        Whether it runs a language model, so that `--model` is for it.
+        Whether it runs a language model, given by `--model`.
     refusal : callable
-        Called with the model of the engine and a request's two lengths; says why that
-        request can never run, or None.
+        Called with the engine's parameters and a request's two lengths; returns why
+        that request can never run, or None.
     """
 
     about: str

@@ -72,7 +72,7 @@ def hindsight_bound(
         return HindsightBound(None, "none")
     if method != "auto":
         BOUNDS.find(method, also=("auto", "none"))
-    if rules.prefix_caching:  # requests may hold and compute less than they are long
+    if rules.prefix_caching:  # requests may hold and compute less than their lengths
         return HindsightBound(None, "none with prefix caching")
     found = []
     if step_time.is_constant:

@@ -89,7 +89,7 @@ def _check_tokens(log: RunLog, rules: EngineModel) -> None:
 def _check_kv(log: RunLog) -> None:
     """KV grows by processed and cached tokens, shrinks by completions and evictions.
 
-    What several requests hold together counts for each of them.
+    Blocks held by several requests count for each of them.
     """
     steps = log.steps
     done = log.completed

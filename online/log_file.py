@@ -37,7 +37,7 @@ REQUEST_COLUMNS = (
 )  # fmt: skip
 STEP_COLUMNS = tuple(field.name for field in fields(StepTable))
 OPTIONAL = {"cached_tokens": 0}
-"""What logs may lack that were written before it was counted."""
+"""Columns that older logs may lack, with their values then."""
 
 PAUSE_COLUMNS = ("request", "after_step", "step")
 

@@ -1,4 +1,4 @@
-"""The step engine's prefix cache: its blocks, and what policies see of them."""
+"""The step engine's prefix cache: its blocks, and the forest that policies read."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class PrefixCache:
-    """Blocks by vLLM's rules, for requests that are all known beforehand.
+    """Cache blocks by vLLM's rules, for requests that are all known in advance.
 
     Parameters
     ----------
     table : RequestTable
     num_blocks, block_size : int
     chains : PromptChains
-        Of every request of the table.
+        Chains of all requests of the table.
 
     Attributes
     ----------
     pool : BlockPool
-        For `step_once`.
+        The blocks, for `step_once`.
     forest : PrefixForest
-        What policies see.
+        The shared prefixes, for policies.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PrefixCache:
         return chain
 
     def before_start(self, ids: Sequence[int]) -> list[tuple[int, Chain, int]]:
-        """Note of requests that may start what `follow` is to know of them."""
+        """Record id, chain and cached tokens of requests that may start in a step."""
         cached = self._table.ints[k.CACHED, list(ids)].tolist()
         return [(i, self.chain_of(i), c) for i, c in zip(ids, cached, strict=True)]
 
@@ -71,7 +71,7 @@ class PrefixCache:
         started: Sequence[tuple[int, Chain, int]],
         finished: Sequence[int],
     ) -> None:
-        """Take in what a step has done, in this order."""
+        """Update the forest after a step, in this order."""
         for i in preempted:
             self.forest.stop(i)
         cached = self._table.ints[k.CACHED]

@@ -1,4 +1,4 @@
-"""Prompts as chains of KV blocks: what requests share, before an engine sees them."""
+"""Prompts as chains of KV blocks, to find shared prefixes before a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PromptChains:
     def of_prompts(
         cls, prompts: Iterable[Sequence[int]], block_size: int
     ) -> PromptChains:
-        """Find what prompts share by their token ids, block after block."""
+        """Find shared prefixes by token ids, block by block."""
         known: dict[tuple[int, tuple[int, ...]], int] = {}
         chains = []
         for prompt in prompts:
@@ -62,7 +62,7 @@ class PromptChains:
         prefill: ArrayLike,
         block_size: int,
     ) -> PromptChains:
-        """Take what prompts share from a trace's ids of longer blocks.
+        """Find shared prefixes by a trace's ids of longer blocks.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class PromptChains:
 
     @classmethod
     def nothing_shared(cls, n: int, block_size: int) -> PromptChains:
-        """Return chains of `n` prompts of which each is its own."""
+        """Return chains of `n` prompts without shared prefixes."""
         return cls(block_size, [np.zeros(0, dtype=np.int64)] * n)
 
     def __len__(self) -> int:
@@ -101,12 +101,12 @@ class PromptChains:
     def of_requests(self, most_tokens: Ints) -> tuple[Ints, Ints]:
         """Lay out the keys of all blocks that requests may fill.
 
-        What goes beyond a prompt's keys is nobody else's, and has keys of its own.
+        Blocks beyond a prompt's keys are not shared and get unique keys.
 
         Parameters
         ----------
         most_tokens : int64 array, shape (n,)
-            Of each prompt and answer together.
+            Largest length of each prompt plus answer.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class PromptChains:
         offset = np.zeros(len(blocks) + 1, dtype=np.int64)
         np.cumsum(blocks, out=offset[1:])
         shared = np.diff(self.offset)
-        # Where each of the shared keys goes: after those of its request before it.
+        # Position of each shared key: after the previous keys of its request.
         into = np.repeat(offset[:-1] - self.offset[:-1], shared)
         into += np.arange(len(self.keys))
         keys = int(self.keys.max(initial=-1)) + 1 + np.arange(offset[-1])

@@ -77,8 +77,8 @@ def simulate(
         Predicts the length of each arriving request, once it has data, and learns from
         completed ones; see `online.predictors`.
     chains : PromptChains, optional
-        What prompts share, for rules with prefix caching; if left out, what a trace
-        says of it (`Trace.prefix_ids`), else nothing.
+        Shared prefixes of prompts, for rules with prefix caching; by default those of
+        the trace (`Trace.prefix_ids`), if it has any.
     drop_oversize : bool
         Leave out requests that can never run, and list them in the log, instead of
         raising an error.

@@ -48,7 +48,7 @@ class StepRecord:
         Tokens processed: of prompts (and of answers computed again), and of decoding
         requests.
     made_tokens : int
-        Tokens of answers that were made.
+        Answer tokens made.
     cached_tokens : int
         Tokens of the started requests whose KV was found in the cache.
     kv_tokens, used_blocks : int
@@ -115,13 +115,13 @@ class StepEngine:
     step_time : StepTime
         For policies that count service in seconds.
     predictor : Predictor, optional
-        Predicts the answer of each request when it comes, in place of what the table
-        says, and learns from those that are done.
+        Predicts each request's answer length when it arrives, instead of the table's
+        prediction, and learns from completed requests.
     chains : PromptChains, optional
-        What prompts share, where the rules have prefix caching; nothing if left out, so
-        that a request finds only what it computed itself before it was preempted.
+        Shared prefixes of prompts, if the rules have prefix caching. If left out, a
+        preempted request finds only its own blocks in the cache.
     always_ask : bool
-        Ask the policy before every step, even where it said that it need not be.
+        Call the policy before every step, even if its last decision still stands.
     """
 
     def __init__(

@@ -30,27 +30,27 @@ RUNNING, FREE, STARTED, FINISHED, PREEMPTED, RESUMED = 0, 1, 2, 3, 4, 5
 PREFILL_TOKENS, DECODE_TOKENS, KV_TOKENS, FREE_AT_PEAK, SCHEDULED = 6, 7, 8, 9, 10
 MADE_TOKENS, CACHED_TOKENS, NUM_RESULTS = 11, 12, 13
 
-# Rows of a pool's blocks. The queue of free blocks goes around by way of block 0, which
-# is none: the next to take comes after it, the last one before it.
+# Rows of a pool's blocks. The queue of free blocks is a ring through block 0, which is
+# not a real block: the first free block comes after it, the last one before it.
 BEFORE, AFTER, USERS, KEY, SAME = 0, 1, 2, 3, 4
 
 
 class BlockPool(NamedTuple):
-    """KV blocks where prefixes are cached; all arrays are empty where they are not.
+    """KV blocks with prefix caching; all arrays are empty without it.
 
     Attributes
     ----------
     blocks : int64 array, shape (5, blocks + 1)
-        Of each block its neighbours in the queue of free ones, the number of running
-        requests that hold it, what is in it (a key; -1 if it cannot be found), and the
-        next younger block with the same in it, 0 if there is none.
+        By block: its neighbours in the queue of free blocks, the number of running
+        requests that hold it, the key of its content (-1 if it cannot be found), and
+        the next younger block with the same key, 0 if there is none.
     cells : int64 array, shape (2, k)
-        Of each block that a request may fill what is in it when it is full (a key), and
+        By block that a request may fill: the key of its content when it is full, and
         the block that the request holds for it.
     offset : int64 array, shape (n + 1,)
-        Where the cells of each request begin.
+        Begin of each request's cells.
     first : int64 array, by key
-        The oldest block in which something is, 0 if none is.
+        The oldest block with this key, 0 if there is none.
     """
 
     blocks: Ints
@@ -60,7 +60,7 @@ class BlockPool(NamedTuple):
 
 
 def make_pool(num_blocks: int, offset: Ints, keys: Ints) -> BlockPool:
-    """Return a pool of free blocks, from which they are taken in their order."""
+    """Return a pool of free blocks, in order of their numbers."""
     blocks = np.zeros((5, num_blocks + 1), dtype=np.int64)
     blocks[BEFORE] = np.roll(np.arange(num_blocks + 1), 1)
     blocks[AFTER] = np.roll(np.arange(num_blocks + 1), -1)
@@ -71,7 +71,7 @@ def make_pool(num_blocks: int, offset: Ints, keys: Ints) -> BlockPool:
 
 
 def no_pool() -> BlockPool:
-    """Return what stands for a pool where nothing is cached."""
+    """Return an empty pool, for engines without prefix caching."""
     empty = np.zeros(0, dtype=np.int64)
     return BlockPool(empty.reshape(5, 0), empty.reshape(2, 0), empty, empty)
 
@@ -83,9 +83,9 @@ def _blocks(tokens: int, size: int) -> int:
 
 @kernel
 def _at_most(tokens: int, threshold: int) -> int:
-    """Tokens of one request in a step: no more than the threshold, where there is one.
+    """Tokens of one request in a step: at most the threshold, if there is one.
 
-    0 is none, and the caller sets it to 0 in steps with a single request.
+    0 means none, and the caller sets it to 0 in steps with a single request.
     """
     return min(tokens, threshold) if threshold > 0 else tokens
 
@@ -107,7 +107,7 @@ def _link(blocks: Ints, before: int, b: int) -> None:
 
 @kernel
 def _forget(pool: BlockPool, b: int) -> None:
-    """Let a block not be found any more."""
+    """Remove a block's content from the cache."""
     blocks, first = pool.blocks, pool.first
     key = blocks[KEY, b]
     if key < 0:
@@ -124,7 +124,7 @@ def _forget(pool: BlockPool, b: int) -> None:
 
 @kernel
 def _keep(pool: BlockPool, i: int, begin: int, end: int) -> None:
-    """Let the blocks of a request that are full now be found by others."""
+    """Enter a request's newly full blocks into the cache."""
     blocks, first = pool.blocks, pool.first
     for j in range(pool.offset[i] + begin, pool.offset[i] + end):
         key, b = pool.cells[0, j], pool.cells[1, j]
@@ -140,7 +140,7 @@ def _keep(pool: BlockPool, i: int, begin: int, end: int) -> None:
 
 @kernel
 def num_cached(pool: BlockPool, i: int, most: int) -> int:
-    """Count the first blocks of a request, `most` at most, that are in the cache."""
+    """Count a request's first blocks, up to `most`, that are in the cache."""
     begin = pool.offset[i]
     for j in range(most):
         if pool.first[pool.cells[0, begin + j]] == 0:
@@ -159,7 +159,7 @@ def _num_free_among(pool: BlockPool, i: int, found: int) -> int:
 
 @kernel
 def _take_found(pool: BlockPool, i: int, found: int) -> None:
-    """Let a request hold the first of its blocks, which are in the cache."""
+    """Let a request hold its first `found` blocks, which are in the cache."""
     blocks, begin = pool.blocks, pool.offset[i]
     for j in range(begin, begin + found):
         b = pool.first[pool.cells[0, j]]
@@ -171,7 +171,7 @@ def _take_found(pool: BlockPool, i: int, found: int) -> None:
 
 @kernel
 def _take_new(pool: BlockPool, i: int, held: int, more: int) -> None:
-    """Give a request blocks from the front of the queue; what was in them is lost."""
+    """Allocate blocks from the front of the queue; their cached content is lost."""
     begin = pool.offset[i] + held
     for j in range(begin, begin + more):
         b = pool.blocks[AFTER, 0]
@@ -183,10 +183,10 @@ def _take_new(pool: BlockPool, i: int, held: int, more: int) -> None:
 
 @kernel
 def _give_back(pool: BlockPool, i: int, held: int) -> int:
-    """Take a request's blocks away; return how many are free because of it.
+    """Release a request's blocks; return the number of blocks that become free.
 
-    Those that can be found again go to the end of the queue, the last of a prompt
-    first, the others to its front.
+    Cached blocks are appended to the queue, the last of a prompt first; the others go
+    to its front.
     """
     blocks, begin, freed = pool.blocks, pool.offset[i], 0
     for j in range(begin, begin + held):
@@ -270,8 +270,8 @@ def _admit(
 ) -> None:  # fmt: skip
     """Start offered requests in order, up to the first that does not fit.
 
-    Blocks found in the cache need not be computed; those of them that were free are not
-    free any more.
+    Blocks found in the cache are not computed; those of them that were free are taken
+    from the free blocks.
     """
     size = rules[BLOCK_SIZE]
     for i in offered:

@@ -1,8 +1,8 @@
 """The engine as parameters, read by planner, checker, bounds, simulator and executor.
 
-The defaults are the papers' model: KV by the token, no caps, whole prompts, and room
-for a token in the step that makes it. `EngineModel.vllm` has the rules of vLLM's
-scheduler, and `sortedf.engine_presets` what vLLM sets by default.
+The defaults are the papers' model: KV by the token, no caps, whole prompts, and a token
+holds KV from the step that makes it. `EngineModel.vllm` has the rules of vLLM's
+scheduler, and `sortedf.engine_presets` vLLM's defaults.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class EngineModel:
     Attributes
     ----------
     kv_budget : int
-        `M`: KV that it can hold, in tokens; `floor(M / B)` blocks of it are used.
+        Size of the KV cache `M`, in tokens; `floor(M / B)` blocks of it are used.
     block_size : int
         Tokens per KV block, `B`. A request that holds `k` tokens occupies
         `ceil(k / B)` blocks.
@@ -33,31 +33,30 @@ class EngineModel:
         Most tokens that one step processes: of prompts, and one token of each other
         running request (vLLM's `max_num_batched_tokens`).
     chunked_prefill : bool
-        Whether a prompt may be cut to what is left of a step's tokens. Without, a
-        prompt that does not fit waits for the next step, and one above
-        `max_batched_tokens` can never run.
+        Whether a prompt may be cut to the remaining tokens of a step. If not, a prompt
+        that does not fit waits for the next step, and one above `max_batched_tokens`
+        can never run.
     long_prefill_token_threshold : int
         Most tokens of one prompt in a step, unless its request is the only one; 0 for
         no limit.
     reserve_prompt : bool
-        Whether a request is admitted only when its whole prompt has room, and not just
-        the first chunk (vLLM's `scheduler_reserve_full_isl`).
+        Whether a request is admitted only if its whole prompt fits, and not just the
+        first chunk (vLLM's `scheduler_reserve_full_isl`).
     watermark : float
-        Part of the blocks that admission leaves free while anything runs.
+        Share of the blocks that admission leaves free while any request runs.
     counts_new_token : bool
-        Whether the token made in a step needs its room in that step (the papers'
-        model) or only in the next one, in which it is computed (vLLM).
+        Whether the token made in a step needs a slot in that step (the papers' model)
+        or only in the next one, in which its KV is computed (vLLM).
     eviction : {"recompute", "restart"}
-        What an evicted request keeps: its tokens, whose KV is computed again, or
-        nothing.
+        Whether an evicted request keeps its tokens, whose KV is computed again, or
+        starts again from its prompt.
     prefix_caching : bool
-        Whether requests share the KV of what their prompts begin with.
+        Whether requests share the KV of common prefixes of their prompts.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or several contradict each other as vLLM has
-        it.
+        If a parameter is out of range, or a combination is one that vLLM refuses.
     """
 
     kv_budget: int
@@ -146,8 +145,8 @@ class EngineModel:
 
     @property
     def watermark_blocks(self) -> int:
-        """Blocks that admission leaves free while anything runs."""
-        # vLLM counts the null block, which it keeps back, when it takes its part.
+        """Blocks that admission leaves free while any request runs."""
+        # vLLM computes the share with the null block, which is never allocated.
         return int(self.watermark * (self.num_blocks + 1))
 
     def blocks(self, tokens: int) -> int:
@@ -166,7 +165,7 @@ class EngineModel:
                 f"needs {need} KV blocks of {self.block_size} (prompt {prefill}, "
                 f"answer {decode}) but the cache has {self.num_blocks}"
             )
-        # A request preempted before its last token comes back with all the others.
+        # A request preempted before its last token prefills all its tokens again.
         again = decode - 1 if self.eviction == "recompute" else 0
         longest = prefill + again
         if not self.chunked_prefill and longest > self.tokens_cap:
@@ -182,7 +181,7 @@ class EngineModel:
         if self.chunked_prefill and self.max_batched_tokens is not None:
             found.append("prompts cut into chunks (chunked_prefill)")
         if not self.counts_new_token:
-            found.append("room for a token only after it is made (counts_new_token)")
+            found.append("KV for a token only after it is made (counts_new_token)")
         if self.long_prefill_token_threshold:
             found.append("a limit on prompts (long_prefill_token_threshold)")
         if self.watermark:
@@ -197,4 +196,4 @@ VLLM_RULES = {
     "counts_new_token": False,
     "eviction": "recompute",
 }
-"""What vLLM's scheduler does otherwise than the papers' model."""
+"""Rules of vLLM's scheduler that differ from the papers' model."""

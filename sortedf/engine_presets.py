@@ -1,6 +1,6 @@
-"""Engines by name: the papers' model, and vLLM as people start it.
+"""Engines by name: the papers' model, and vLLM as it is usually started.
 
-Line numbers are those of vLLM 0.32.0. What it sets depends on how it is started (by
+Line numbers are those of vLLM 0.32.0. Its defaults depend on how it is started (by
 `vllm serve`, or by the class `LLM` and `run-batch`) and on the memory of the card:
 below 70 GiB and every A100, or at least 70 GiB. From 160 GiB on, serving takes steps of
 16,384 tokens as well (engine/arg_utils.py:2923).
@@ -53,7 +53,7 @@ def engine_preset(name: str, kv_budget: int, **numbers: Any) -> EngineModel:
     Raises
     ------
     ValueError
-        If there is no such preset, or the engine makes no sense.
+        If there is no such preset, or a field is invalid.
 
     Examples
     --------

@@ -26,7 +26,7 @@ COMPILING = "compiling for this machine, once; it may take half a minute."
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a loop over arrays and cache the machine code beside its file.
 
-    Kernels and constants that it uses may stand in other files: see
+    Kernels and constants that it uses may be in other files: see
     `sortedf.kernel_cache`. Signatures stay open, because numba gives read-only and
     writeable arrays different types.
     """

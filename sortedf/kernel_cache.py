@@ -3,8 +3,8 @@
 numba's own cache compares the file of a kernel with the one it was compiled from. A
 kernel that calls another one, or reads a constant or the fields of a tuple of another
 file, would keep its old machine code after that file is edited, and an index that
-names a class that is gone cannot be read at all. Here the index of a kernel also has a
-fingerprint of all of that, which is compared before anything else is read.
+names a deleted class cannot be read at all. Here the index of a kernel also has a
+fingerprint of all of these, which is compared before anything else is read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UNREADABLE = (AttributeError, ImportError, EOFError, pickle.UnpicklingError)
-"""Errors of an index that was written by other code than the present."""
+"""Errors at reading an index that other code has written."""
 
 CONSTANTS = (int, float, complex, str, bytes, tuple, np.generic, type(None))
-"""Types of the values that are compiled in as they are."""
+"""Types of values that are compiled in as constants."""
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
@@ -58,19 +58,19 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         super().save_overload(*arguments)
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
-        # Named tuples are equal to numba as long as their names are.
+        # numba treats named tuples of the same name as equal.
         types = getattr(signature, "args", signature)
         fields = tuple(getattr(one, "fields", ()) for one in types)
         return super()._index_key(signature, codegen), fields
 
     @cached_property
     def _version(self) -> str:
-        # At the first call, since a kernel may use what its file defines after it.
+        # At the first call, since a kernel may use names defined after it in its file.
         return f"{numba.__version__} {fingerprint(self._function)}"
 
 
 class _Index(IndexDataCacheFile):  # type: ignore[misc]
-    """Index of a kernel's signatures; what cannot be read is as good as none."""
+    """Index of a kernel's signatures; an unreadable one is ignored."""
 
     def _load_index(self) -> Any:
         try:
@@ -80,7 +80,7 @@ class _Index(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def fingerprint(function: FunctionType) -> str:
-    """Hash of the code of a kernel and of all that it calls and reads.
+    """Hash of the code of a kernel and of everything that it calls and reads.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def fingerprint(function: FunctionType) -> str:
 
 
 def _code(code: CodeType) -> Iterator[object]:
-    """Yield what a function does, without where it stands."""
+    """Yield a function's code, without its position in the file."""
     yield from (code.co_code, code.co_names, code.co_varnames)
     for constant in code.co_consts:
         yield list(_code(constant)) if isinstance(constant, CodeType) else constant
@@ -126,7 +126,7 @@ def _names(code: CodeType) -> Iterator[str]:
 def _described(
     value: object, names: list[str], functions: list[FunctionType]
 ) -> Iterator[str]:
-    """Yield what is compiled in of a value; add the kernels among them to a list."""
+    """Yield the parts of a value that are compiled in; add its kernels to a list."""
     if isinstance(value, ModuleType):
         yield value.__name__
         for name in names:

@@ -1,8 +1,8 @@
-"""A certificate of the bound by identical machines: nothing but the claim.
+"""A certificate of the bound by identical machines: only the claim.
 
 At most `K` requests run in a step, so no schedule of a backlog has a sum of completions
-below that of shortest first on `K` machines that each work off one request at a time
-(`sortedf.bounds.machines`). This file shares no code with the bounds: it plays that
+below that of shortest first on `K` machines that each serve one request at a time
+(`sortedf.bounds.machines`). This file shares no code with the bounds: it simulates that
 schedule machine by machine.
 """
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachinesCertificate:
-    """A claim that the instance alone proves.
+    """A claimed lower bound that the instance alone proves.
 
     Attributes
     ----------
     instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that it is about.
+        `sortedf.certificate.instance_hash` of the instance.
     bound : int
         The claimed lower bound on TEL.
     """
@@ -33,9 +33,11 @@ class MachinesCertificate:
 
 
 def machines_prove(instance: Instance) -> int:
-    """Play shortest first on `K` machines; the bound is not below all answers."""
+    """Simulate shortest first on `K` machines; at least the sum of answers."""
     answers = sorted(instance.decode.tolist())
-    free = [0] * min(_most_at_once(instance), len(answers))  # when each machine is
+    free = [0] * min(
+        _most_at_once(instance), len(answers)
+    )  # time at which each machine is free
     total = 0
     for answer in answers:
         done = free[0] + answer
@@ -46,7 +48,7 @@ def machines_prove(instance: Instance) -> int:
 
 
 def _most_at_once(instance: Instance) -> int:
-    """Most requests that can run in one step, by each of the engine's limits."""
+    """Return the largest number of requests in one step by the engine's limits."""
     engine, n = instance.engine, instance.num_requests
     limits = [n]
     if engine.max_num_seqs is not None:

@@ -94,7 +94,7 @@ def rows_prove(instance: Instance, certificate: RowCertificate) -> int:
     total = 0
     for i, (s, o) in enumerate(zip(instance.prefill.tolist(), decode, strict=True)):
         v, m = _volume_and_moment(s, o, rows, budget, instance.engine.block_size)
-        # A step takes a place; the first one the prompt's tokens, each other one 1.
+        # A step takes one of `max_num_seqs`, and the prompt's tokens or, later, one.
         v += certificate.places * o + certificate.tokens * (s + o - 1)
         m += certificate.places * o * o + certificate.tokens * (s + o * o - 1)
         if v:
@@ -179,7 +179,7 @@ def _refuse(certificate: RowCertificate, budget: int) -> None:
 
 
 def _refuse_caps(instance: Instance, certificate: RowCertificate) -> None:
-    """Refuse weights of rows that the engine does not have."""
+    """Raise if a row has a weight whose cap the engine does not have."""
     engine = instance.engine
     for name, weight, cap in (
         ("places", certificate.places, engine.max_num_seqs),

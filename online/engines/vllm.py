@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sortedf.instance import Instance
 
 TINY_LONGEST = 32_768
-"""Longest prompt and answer together for the tiny model, in tokens."""
+"""Longest prompt plus answer for the tiny model, in tokens."""
 
 
 def _prepare(engine: EngineModel, instance: Instance, model: str | None) -> EngineMaker:
@@ -31,7 +31,7 @@ def _prepare(engine: EngineModel, instance: Instance, model: str | None) -> Engi
 
 
 def _refusal(engine: EngineModel, prefill: int, decode: int) -> str | None:
-    """Why a request can never run; vLLM wants room for its last token, too."""
+    """Why a request can never run; vLLM also requires a slot for its last token."""
     reason = engine.refusal(prefill, decode)
     if reason is None and prefill + decode > engine.kv_budget:
         reason = (

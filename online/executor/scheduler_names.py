@@ -1,7 +1,7 @@
-"""What the scheduler class uses of vLLM's, which declares none of it public.
+"""Names of vLLM that the scheduler class uses, none of which vLLM declares public.
 
-Looked for before an engine starts, so that another version of vLLM is refused in one
-line and not by an `AttributeError` among the requests.
+They are checked before an engine starts, so that another version of vLLM is refused in
+one line and not by an `AttributeError` during a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ METHODS = {
     "_handle_blocked_waiting_request": (),
     "_request_blocks_can_be_freed": (),
 }
-"""Methods of the scheduler, each with the parameters by name that it is called with."""
+"""Methods of the scheduler, each with the keyword parameters used in calls."""
 
 ATTRIBUTES = (
     "block_size",
@@ -47,7 +47,7 @@ ATTRIBUTES = (
     "vllm_config",
     "waiting",
 )
-"""Attributes of a scheduler, which its class has or its `__init__` sets."""
+"""Attributes of a scheduler, of its class or set by its `__init__`."""
 
 OTHERS = (
     "vllm.v1.core.sched.async_scheduler.AsyncScheduler",
@@ -65,7 +65,7 @@ OTHERS = (
 
 
 def missing_names() -> list[str]:
-    """List what this version of vLLM does not have of what is used."""
+    """List the names that this version of vLLM lacks."""
     scheduler = _found(SCHEDULER)
     if scheduler is None:
         return [SCHEDULER]
@@ -85,7 +85,7 @@ def missing_names() -> list[str]:
 
 
 def _found(name: str) -> Any:
-    """Find what has this dotted name; None if there is no such thing."""
+    """Return the object with this dotted name; None if there is none."""
     parts = name.split(".")
     split = next(i for i, part in enumerate(parts) if part[:1].isupper())
     try:

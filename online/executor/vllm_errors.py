@@ -1,4 +1,4 @@
-"""What vLLM raises when it is started, in a line that a user can read."""
+"""Errors of vLLM at its start, reported in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EngineSettingsError(SortedfError, ValueError):
 
 @contextmanager
 def settings_refused() -> Iterator[None]:
-    """Turn whatever vLLM raises about settings into one line."""
+    """Turn any error of vLLM about settings into one line."""
     try:
         yield
     except Exception as error:
@@ -32,7 +32,7 @@ def settings_refused() -> Iterator[None]:
 
 @contextmanager
 def start_failed() -> Iterator[None]:
-    """Turn whatever vLLM raises while an engine starts into one line."""
+    """Turn any error of vLLM while an engine starts into one line."""
     try:
         yield
     except Exception as error:
@@ -40,7 +40,7 @@ def start_failed() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Say what went wrong, without pydantic's ornaments."""
+    """Return the reason of an error, without pydantic's additions."""
     errors = getattr(error, "errors", None)
     if callable(errors):
         return "; ".join(str(one["msg"]) for one in errors())

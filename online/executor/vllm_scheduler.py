@@ -603,7 +603,7 @@ class _WithPolicy:
         return self._running.start_whole(ids, computed)
 
     def _note_found(self, output: Any, started: list[Any]) -> None:
-        """Note what those that have started found in the cache, and now share."""
+        """Count cached tokens of the started requests and enter their prefixes."""
         scheduled, size = output.num_scheduled_tokens, self.rules.block_size
         cached = self.table.ints[k.CACHED]
         for request in started:
@@ -718,7 +718,7 @@ def _num_groups(scheduler: Any) -> int:
 
 
 def rules_of(scheduler: Any) -> EngineModel:
-    """Read the engine's rules off its configuration."""
+    """Return the engine's parameters by its configuration."""
     config = scheduler.scheduler_config
     size = scheduler.block_size
     blocks = scheduler.cache_config.num_gpu_blocks - 1  # one is the null block

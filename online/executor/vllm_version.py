@@ -32,7 +32,7 @@ def installed_version() -> str | None:
 def require_vllm() -> Any:
     """Return the module vllm.
 
-    An untested version is used with a warning, if it has all that is used of it.
+    An untested version is used with a warning, if it has all the names needed.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def refuse_missing_names() -> None:
     Raises
     ------
     MissingExtraError
-        With all that is missing, in one line.
+        With all missing names, in one line.
     """
     if missing := missing_names():
         raise MissingExtraError(

@@ -5,10 +5,10 @@ running request takes a token, or as many of the smallest request as memory hold
 schedule is therefore one of `K` identical machines, of which each request needs one in
 each of `o` steps. On such machines shortest first has the least sum of completions,
 whether or not requests may be interrupted (R. McNaughton, *Scheduling with Deadlines
-and Loss Functions*, Management Science 6, 1959). With arrivals it holds as well, less
-their sum: if all were there from the beginning no schedule would be lost.
+and Loss Functions*, Management Science 6, 1959). With arrivals the bound holds less
+their sum: setting all arrivals to 0 excludes no schedule.
 
-Where only places bind, mc-sf attains it.
+If only `max_num_seqs` binds, mc-sf attains it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def machines(instance: Instance, options: BoundOptions) -> Bound:
 
 
 def num_places(instance: Instance) -> int:
-    """Most requests that can run in one step, `K`."""
+    """Return the largest number of requests in one step, `K`."""
     engine = instance.engine
     smallest = engine.round_up(int(instance.prefill.min(initial=2**31)) + 1)
     return min(engine.seqs_cap, engine.tokens_cap, instance.usable_kv // smallest)
 
 
 def _shortest_first(instance: Instance) -> int:
-    """Sum of completions: rank `r` from the longest on counts `1 + r // K` times.
+    """Sum of completions: rank `r` from the longest down counts `1 + r // K` times.
 
     Sorted ascending, each machine gets every `K`-th answer; one delays itself and all
     behind it on its machine.

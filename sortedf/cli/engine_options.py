@@ -1,4 +1,4 @@
-"""The options that say what the engine is: a preset, and numbers that override it."""
+"""The options of the engine: a preset, and numbers that override it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EngineOptions:
     """An engine; each field is an option, and None leaves it to the preset."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = PRESETS["papers"]
-    """What a command has where no preset is named."""
+    """Defaults of a command if no preset is named."""
 
     kv_budget: Annotated[
         str | None,
@@ -74,7 +74,7 @@ class EngineOptions:
     ] = None
 
     def engine_model(self) -> EngineModel:
-        """Return the engine that the options say."""
+        """Return the engine described by the options."""
         fields: dict[str, Any] = dict(self.DEFAULTS)
         if self.engine_preset is not None:
             fields = preset_fields(self.engine_preset)

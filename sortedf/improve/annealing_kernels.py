@@ -1,4 +1,4 @@
-"""Moves of the annealing, and the value of the lists that they lead to."""
+"""Moves of the annealing, and the value of the resulting lists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 REACH = 15
-"""Most places in a list that a move of the annealing goes."""
+"""Largest distance of a move, in positions of the list."""
 
 DELAYED, SWAPPED, RELOCATED, BLOCKS = 0.1, 0.4, 0.8, 0.95
 """Shares of the moves, added up: delays, swaps, single requests, blocks; the rest:
@@ -35,24 +35,24 @@ ruin and recreate.
 """
 
 RUINED = 10
-"""Most requests that are taken out and put back together."""
+"""Largest number of requests removed and inserted again together."""
 
 BLINK = 0.2
-"""Probability with which a request is not looked at when a place is filled again."""
+"""Probability that a request is skipped when a position is filled again."""
 
 SEEN_BEHIND = 100
-"""Requests behind a part of a list that are asked whether they are overdue."""
+"""Requests behind a part of a list that are checked for being overdue."""
 
 
 @kernel
 def _value_of(
     guide: Guide, line: Line, m: int, order: Ints, behind: int, answers: Ints
 ) -> float:
-    """Rate what a list has cost up to row `m`, and what it leaves for those behind.
+    """Return the cost of a list up to row `m` plus an estimate for the rest.
 
-    That is the value of a partial schedule in the beam search, less what is the same
-    for all that have started the same requests. `order[behind:]` are those behind; if
-    there are none it is the cost alone.
+    That is the value of a partial schedule in the beam search, less terms equal for all
+    that have started the same requests. `order[behind:]` is the rest; if it is empty
+    the value is the cost alone.
     """
     price, t = guide.price, line.clock[m]
     end, used, count = line.end[m], line.used[m], line.running[m]
@@ -93,11 +93,11 @@ def _recreate(
     room: Ints,
     state: int,
 ) -> int:
-    """Take requests out of a list and put them back, whoever can start soonest first.
+    """Remove requests from a list and insert them again by their earliest starts.
 
-    Those are `order[first + low:first + high]` (modified in place). Of those that can
-    start equally soon it is the one that the search prefers; now and then one is not
-    looked at. Row `low` of `trial` is the state before. Returns the random state.
+    The requests are `order[first + low:first + high]` (modified in place). Ties go to
+    the lower rank; each request may be skipped at random. Row `low` of `trial` is the
+    state before. Returns the random state.
     """
     for k in range(low, high):
         best = k
@@ -137,9 +137,9 @@ def anneal_window(
 ) -> float:
     """Anneal a part of a list, `order[first:first + m]`; row 0 of `line` is before it.
 
-    A move relocates a request or a few in a row, swaps two, takes some out and puts
-    them back, or changes how long one is delayed; the list is then placed again from
-    the first change on. Whatever is below `least` is kept in `best_order` and
+    A move relocates a request or a few in a row, swaps two, removes some and inserts
+    them again, or changes the delay of one; the list is then placed again from the
+    first change on. Lists with a value below `least` are kept in `best_order` and
     `best_delay`, of shape (m,). `order` and `delay` end with the last list. Returns the
     least value.
     """

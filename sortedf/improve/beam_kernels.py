@@ -1,13 +1,13 @@
-"""Beam search: partial schedules, and how one is continued.
+"""Beam search: partial schedules and their extension.
 
 Requests are ranks here, sorted by the start that prices recommend. A partial schedule
-is a decision time `clock`, what runs, and what waits:
+is a decision time `clock`, the running requests, and the waiting ones:
 
 - `end`, ascending, the completions of the `running` requests, and `used`, the KV held
   by all of them in those steps (with blocks, or a little more than that);
 - `waiting`, the first few waiting ranks, ascending; all ranks from `next_rank` on wait
   behind them;
-- `cost`, what the schedule has lost so far against the prices: see `sortedf.improve`.
+- `cost`, the loss of the schedule so far against the prices: see `sortedf.improve`.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ PACE = (0.9, 3.0)
 """Ranges of an `Expansion`'s fields; urgency in answer lengths, pace in the fluid's."""
 
 UNPACED = 4
-"""One taste of so many has no pace."""
+"""Every how many expansions one has no pace, on average."""
 
 
 class Expansion(NamedTuple):
-    """How one expansion decides; drawn anew for each.
+    """Parameters of one expansion, drawn at random.
 
-    It looks at `width` waiting requests; `fill` weighs memory that is used; `regret` is
-    how soon what is overdue could start otherwise, in steps; `even` weighs even
-    completions; no more volume is started than `pace` times what fits through memory in
-    the meantime. Without pace, requests with equal answers that once started together
-    complete together and start the next together, for good: memory is then half empty
-    most of the time.
+    `width` waiting requests are considered; `fill` weighs used memory; `regret` is the
+    number of steps until overdue requests could start otherwise; `even` weighs even
+    completions; at most `pace` times the volume that memory can serve meanwhile is
+    started. Without pace, requests with equal answers that once started together
+    complete together and the next ones start together, and so on: memory is then half
+    empty most of the time.
     """
 
     width: int
@@ -91,7 +91,7 @@ class BeamRows(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one expansion: copies of a row, and what it starts."""
+    """Work space of one expansion: copies of a row, and the requests it starts."""
 
     end: Ints
     used: Ints
@@ -106,7 +106,7 @@ class Scratch(NamedTuple):
 
 @kernel
 def _draw_expansion(seed: int, narrow: int, wide: int, answer: float) -> Expansion:
-    """Draw a taste; `answer` is the length of answers that are due, in steps."""
+    """Draw parameters; `answer` is the length of answers that are due, in steps."""
     state = next_random(next_random(next_random(seed)))
     width = int(skewed(narrow, wide + 1, state))
     state = next_random(state)
@@ -168,7 +168,7 @@ def _expand(
     answer = sample_answers(request, waiting, 0, num_waiting, work.answers)
     expansion = _draw_expansion(seed, narrow, wide, answer)
     started = fresh = prompt_tokens = 0
-    # In the beginning memory is empty, and there is nothing to keep pace with.
+    # At the beginning memory is empty, so the pace is not limited.
     quota = 1.0 if clock > 0 else np.inf
     while clock < until and num_waiting > 0:
         count = drop_completed(end, used, count, clock)
@@ -183,7 +183,7 @@ def _expand(
         started += new
         count += new
         fresh += new
-        if new:  # go on with those that move up from behind
+        if new:  # continue with the next waiting requests
             num_waiting, next_rank = _refill(
                 len(request), waiting, num_waiting, next_rank
             )
@@ -216,7 +216,7 @@ def _decide(
     quota: float,
     work: Scratch,
 ) -> tuple[int, int, int]:
-    """Start what fits at `t`, by descending merit.
+    """Start requests that fit at `t`, by descending merit.
 
     `fresh` requests with `prompt_tokens` have been started at `t` before. Marks started
     requests in `work.waiting` by -1; returns the next decision time if nothing more is
@@ -296,8 +296,8 @@ def _rate(
 ) -> None:
     """Fill `merit`: memory filled until the next completion, and time.
 
-    Starting earlier than prices recommend costs what it costs; starting what is overdue
-    saves what it would cost later.
+    Starting earlier than prices recommend counts with its cost; starting an overdue
+    request saves its cost at a later start.
     """
     request, price, late_cost = guide.request, guide.price, guide.late_cost
     last = len(price) - 1
@@ -322,7 +322,7 @@ def _finish(
     end: Ints,
     used: Ints,
 ) -> tuple[int, float]:
-    """Price of what stays free after the last start; return the makespan and cost."""
+    """Add the price of free KV after the last start; return the makespan and cost."""
     last = len(price) - 1
     for k in range(count):
         if end[k] > clock:
@@ -368,9 +368,9 @@ def expand_rows(
 ) -> int:
     """Expand rows, once for each entry of `parent` and `seeds`, and fill `value`.
 
-    As long as there is room in `new`, the results go there; what child `k` starts goes
-    to `rank[first[k]:first[k + 1]]` and to `start` likewise. Returns how many went
-    there. Without room it is only about the values.
+    Results are stored in `new` as long as it has rows; the requests that child `k`
+    starts are stored in `rank[first[k]:first[k + 1]]`, and in `start` likewise. Returns
+    the number stored. Without rows only the values are computed.
     """
     kept = first[0] = 0
     room = len(first) - 1

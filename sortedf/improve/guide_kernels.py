@@ -21,7 +21,7 @@ PREFILL, DECODE, ARRIVAL, WEIGHT, DEADLINE, VOLUME, DUE = range(7)
 
 
 class Guide(NamedTuple):
-    """What the search knows of the requests, by rank, and of memory's prices.
+    """Data of the requests, by rank, and prices of KV, for the search.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Guide(NamedTuple):
         `s`, `o`, `a`, the weight of a step of latency, the last step to complete in,
         `v`, and the start that prices recommend.
     least : float64 array, shape (n,)
-        What the request costs if it starts when it is due.
+        Cost of the request if it starts when it is due.
     price : float64 array, shape (T + 1, 2)
         The sums of `lambda_u` and of `u lambda_u` up to each step.
     late_cost : float
@@ -37,12 +37,12 @@ class Guide(NamedTuple):
     budget, block, max_seqs, max_tokens : int
         The engine's rules.
     by_end : bool
-        Whether the last completion is what is minimised.
+        Whether the makespan is minimised.
 
     Notes
     -----
-    Few and plain arrays, because the loops below hand them on: a tuple of many arrays
-    made them five times slower.
+    Few and plain arrays, because the kernels pass them on: a tuple of many arrays made
+    them five times slower.
     """
 
     request: Ints

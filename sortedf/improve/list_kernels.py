@@ -39,11 +39,11 @@ class Line(NamedTuple):
     Attributes
     ----------
     clock, running : int64 arrays, shape (m + 1,)
-        The last start, and how many run.
+        The last start, and the number of running requests.
     fresh, prompt_tokens : int64 arrays, shape (m + 1,)
-        How many of them started at `clock`, and their prompts' tokens.
+        Number of those that started at `clock`, and their prompts' tokens.
     cost : float64 array, shape (m + 1,)
-        Weighted completions and lateness of what has been placed.
+        Weighted completions and lateness of the requests placed.
     end, used : int64 arrays, shape (m + 1, running)
         As in a partial schedule of the beam search.
     """
@@ -75,8 +75,8 @@ def place_next(guide: Guide, line: Line, k: int, i: int, delay: int, room: Ints)
     """Start `i` after row `k`, fill row `k + 1`, and return the start.
 
     It is the first step at or after the last start in which `i` fits; with a delay, the
-    first one so many steps after that, or later. Nothing starts before what is ahead of
-    it in the list, so nothing that starts later is there yet.
+    first one at least so many steps later. Requests start in list order, so none that
+    starts later has been placed.
     """
     request, budget, block = guide.request, guide.budget, guide.block
     copy_row(line, k, line, k + 1)
@@ -122,7 +122,7 @@ def list_starts(
 ) -> Ints:
     """Place a whole list in the first two rows of `line`; return the starts.
 
-    Delays that are -1 become those that lead to the given starts.
+    Delays of -1 are replaced by those that give the given starts.
     """
     room = np.empty(line.end.shape[1], dtype=np.int64)
     found = np.empty(len(order), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Prices of the KV that is held, or stays free, until later steps."""
+"""Prices of KV that is held, or stays free, until later steps."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ANSWERS = 16
-"""Waiting requests whose answers are taken for those of all."""
+"""Waiting requests whose answers represent those of all."""
 
 
 @kernel
 def idle_cost(
     price: Floats, budget: int, low: int, high: int, count: int, used: int, end: int
 ) -> float:
-    """Price of the KV that nobody holds in the steps `low + 1` to `high`.
+    """Price of the free KV in the steps `low + 1` to `high`.
 
     `count` requests hold `used` in step `end` and one token less each in each step
     before.
@@ -45,8 +45,8 @@ def price_at(price: Floats, t: int) -> float:
 def _fade(answers: Ints, ahead: int) -> float:
     """Return the weight of a gap between completions that is `ahead` steps away.
 
-    What starts later may complete within it and close it, if its answer is shorter than
-    that; and the farther it is, the more will have started.
+    A later request may complete within the gap and close it, if its answer is shorter
+    than that; and the farther the gap is, the more requests will have started.
     """
     longer = len(answers) - first_above(answers, len(answers), ahead)
     far = ahead / answers[len(answers) // 2]
@@ -57,8 +57,8 @@ def _fade(answers: Ints, ahead: int) -> float:
 def spread_cost(price: Floats, t: int, end: Ints, count: int, answers: Ints) -> float:
     """Price of the KV that stays free because completions are not evenly spread.
 
-    Until a completion, `count` requests grow by a token a step each, and that room has
-    to be left free: a gap of `g` steps costs `count g^2 / 2` tokens times steps.
+    Until a completion, `count` requests grow by a token a step each, and that memory
+    must stay free: a gap of `g` steps costs `count g^2 / 2` tokens times steps.
     """
     before, total = t, 0.0
     for k in range(count):
@@ -99,7 +99,7 @@ def sample_answers(
 
 @kernel
 def held_after(price: Floats, t: int, end: Ints, used: Ints, count: int) -> float:
-    """Price of the KV that what runs will hold after `t`."""
+    """Price of the KV that running requests will hold after `t`."""
     last = len(price) - 1
     before, total = t, 0.0
     for k in range(count):

@@ -10,15 +10,15 @@ RANDOM_FACTOR, RANDOM_MODULUS = 48271, 2**31 - 1
 
 @kernel
 def next_random(state: int) -> int:
-    """Return the state that follows."""
+    """Return the next state."""
     return state * RANDOM_FACTOR % RANDOM_MODULUS
 
 
 @kernel
 def skewed(low: float, high: float, state: int) -> float:
-    """Return a number from `low` to `high`, the more likely the smaller.
+    """Return a random number from `low` to `high`, small ones more often.
 
-    Here as everywhere only with arithmetic that gives the same on every machine.
+    Uses only arithmetic with equal results on every machine.
     """
     share = state / RANDOM_MODULUS
     return low + (high - low) * share * share

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @kernel
 def copy_entries(source: Ints, first: int, target: Ints, at: int, count: int) -> None:
-    """Copy `count` entries from `first` on to where `at` says.
+    """Copy `count` entries from `first` on to the positions from `at` on.
 
     A loop, since numba takes seconds to compile the assignment of a slice.
     """
@@ -39,7 +39,7 @@ def first_above(end: Ints, count: int, step: int) -> int:
 
 @kernel
 def drop_completed(end: Ints, used: Ints, count: int, clock: int) -> int:
-    """Drop what has completed by `clock`; return the new count."""
+    """Drop requests completed by `clock`; return the new count."""
     gone = first_above(end, count, clock)
     if gone:
         for k in range(gone, count):
@@ -50,10 +50,10 @@ def drop_completed(end: Ints, used: Ints, count: int, clock: int) -> int:
 
 @kernel
 def measure_room(budget: int, end: Ints, used: Ints, count: int, room: Ints) -> None:
-    """Fill `room`: what starts at `t` fits until `end[k]` iff `s <= room[k] + t`.
+    """Fill `room`: a request started at `t` fits at `end[k]` iff `s <= room[k] + t`.
 
-    At `end[k]` it would hold `s + end[k] - t`. With blocks that is rounded up, but what
-    is free is whole blocks, so the comparison is the same.
+    At `end[k]` it would hold `s + end[k] - t`. With blocks that is rounded up, but the
+    free memory is whole blocks, so the comparison is the same.
     """
     least = FAR
     for k in range(count):
@@ -63,9 +63,9 @@ def measure_room(budget: int, end: Ints, used: Ints, count: int, room: Ints) -> 
 
 @kernel
 def _others_at(block: int, end: Ints, used: Ints, count: int, k: int, step: int) -> int:
-    """KV held in `step` by those that complete later, `end[k:count]`.
+    """KV held in `step` by the requests that complete later, `end[k:count]`.
 
-    With blocks it is that much at most: each has grown by the whole blocks in between.
+    With blocks it is an upper limit: each has grown by the whole blocks in between.
     """
     if k == count:
         return 0
@@ -85,7 +85,7 @@ def wait_of(
     count: int,
     room: Ints,
 ) -> int:
-    """Return how long `i` has to wait before it could fit, at least; 0 if it fits."""
+    """Return a lower bound on the steps until `i` fits; 0 if it fits now."""
     if request[i, ARRIVAL] > t:
         return int(request[i, ARRIVAL] - t)
     s, own_end = request[i, PREFILL], t + request[i, DECODE]
@@ -108,7 +108,7 @@ def insert_running(
     k = first_above(end, count, t + o)
     others = _others_at(block, end, used, count, k, t + o)
     if k > 0 and end[k - 1] == t + o:
-        others = used[k - 1]  # those that complete in the same step are still there
+        others = used[k - 1]  # those that complete in the same step still hold their KV
     for j in range(k):
         used[j] -= -(s + end[j] - t) // block * block
     for j in range(count, k, -1):

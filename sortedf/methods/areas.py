@@ -1,13 +1,13 @@
-"""Lists for engines with several caps: by the share of all that a request takes.
+"""Lists for engines with several caps: by a request's share of all resources.
 
-A step has room for `M` tokens of KV, `K` requests and `B` processed tokens. With
+A step is limited to `M` tokens of KV, `K` requests and `B` processed tokens. With
 weights `w` that add up to 1 a request takes the area
 
     w_M v / M  +  w_K o / K  +  w_B (s + o - 1) / B
 
-of it over its life, and smallest area first is Smith's rule for the relaxation with
-their sum as its only limit. With all weight on memory it is `svf`, with all of it on
-places `mc-sf`. Which weights are best depends on which cap binds: several are tried.
+over its life, and smallest area first is Smith's rule for the relaxation with their sum
+as its only limit. With all weight on memory it is `svf`, with all weight on the number
+of requests `mc-sf`. The best weights depend on the cap that binds: several are tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GRID = 4
 
 
 def area_orders(instance: Instance) -> Iterator[Ints]:
-    """Yield an order for each point of the grid; none where only memory has a cap."""
+    """Yield an order for each point of the grid; none if only memory has a cap."""
     engine = instance.engine
     s, o = instance.prefill, instance.decode
     shares = [volume(instance) / instance.usable_kv]
@@ -44,5 +44,5 @@ def area_orders(instance: Instance) -> Iterator[Ints]:
     if len(shares) == 1:
         return
     for weight in product(range(GRID + 1), repeat=len(shares)):
-        if sum(weight) == GRID and weight[0] < GRID:  # all of it on memory is svf
+        if sum(weight) == GRID and weight[0] < GRID:  # all weight on memory is svf
             yield np.argsort(np.asarray(weight) @ np.stack(shares), kind="stable")

@@ -32,17 +32,18 @@ WINDOWS = (20, 5, 0)
 """Backfill windows tried if none is given."""
 
 CAPPED_WINDOWS = (100, *WINDOWS)
-"""Those where the engine has caps on a step.
+"""Backfill windows for an engine with caps on a step.
 
-There the next in line may wait for memory while places are free, and the other way
-round: on 2,000 requests, 256 places and 200,000 tokens, mc-sf is 18 % better with 100.
+The next request of the list may wait for memory while others could run, or the other
+way round: for 2,000 requests, `max_num_seqs` 256 and 200,000 tokens, mc-sf is 18 %
+better with 100.
 """
 
 
 def best_list(instance: Instance, options: Options) -> Outcome:
     """Place every rule of the portfolio with every window, and return the best.
 
-    Where the engine has caps on a step, lists by areas come after the rules
+    If the engine has caps on a step, lists by areas come after the rules
     (`sortedf.methods.areas`). Ties go to the earlier. At least one list is placed
     whatever the time limit, and the search ends early if every request starts on
     arrival, which is optimal, or if a known bound is met. After Ctrl-C the result is
