@@ -35,9 +35,8 @@ class MachinesCertificate:
 def machines_prove(instance: Instance) -> int:
     """Simulate shortest first on `K` machines; at least the sum of answers."""
     answers = sorted(instance.decode.tolist())
-    free = [0] * min(
-        _most_at_once(instance), len(answers)
-    )  # time at which each machine is free
+    # The time at which each machine is free.
+    free = [0] * min(_most_at_once(instance), len(answers))
     total = 0
     for answer in answers:
         done = free[0] + answer
