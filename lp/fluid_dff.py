@@ -27,8 +27,9 @@ import numpy as np
 from lp.cap_rows import PlacesRow, TokensRow, cap_rows
 from lp.dff import RoundedRow
 from sortedf.bounds import Bound, register_bound
-from sortedf.bounds.fluid import SCALE, fluid, mean_busy_times, row_certificate
+from sortedf.bounds.fluid import SCALE, fluid, row_certificate
 from sortedf.bounds.table import always
+from sortedf.fluid_schedule import mean_busy_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +97,7 @@ def fluid_on(instance: Instance, mixture: Mixture) -> int:
     busy_times = mean_busy_times(
         [arrival[i] for i in busy_ids], [volume[i] for i in busy_ids], limit
     )
-    for k, busy in busy_times:
+    for k, busy in enumerate(busy_times):
         i = busy_ids[k]
         twice = 2 * volume[i]
         share = busy + ((decode[i] - arrival[i]) * twice - moment[i]) * limit

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.fluid_schedule import fluid_pieces
 from sortedf.volume import volume
 
 if TYPE_CHECKING:
@@ -67,30 +67,14 @@ def fluid_prices(
 def _pieces(
     instance: Instance, weight: NDArray[np.int64] | None
 ) -> list[tuple[int, float, float, float]]:
-    """Run the fluid schedule: (request, begin, end, w / v) in order of time."""
-    volumes = volume(instance).astype(float)
+    """Fluid schedule as (request, begin, end, w / v), in order of time."""
+    volumes = volume(instance)
     slope = ((1 if weight is None else weight) / volumes).tolist()
-    length = (volumes / instance.usable_kv).tolist()
-    arrival = instance.arrival.tolist()
-    order = np.argsort(instance.arrival, kind="stable").tolist()
-    rest = list(length)
-    waiting: list[tuple[float, int]] = []
-    pieces: list[tuple[int, float, float, float]] = []
-    clock = 0.0
-    k = 0
-    while k < len(order) or waiting:
-        if not waiting:
-            clock = max(clock, float(arrival[order[k]]))
-        while k < len(order) and arrival[order[k]] <= clock:
-            heapq.heappush(waiting, (-slope[order[k]], order[k]))
-            k += 1
-        i = waiting[0][1]
-        end = clock + rest[i]
-        if k < len(order) and arrival[order[k]] < end:
-            end = float(arrival[order[k]])
-            rest[i] -= end - clock
-        else:
-            heapq.heappop(waiting)
-        pieces.append((i, clock, end, slope[i]))
-        clock = end
-    return pieces
+    budget = instance.usable_kv
+    pieces = fluid_pieces(
+        instance.arrival.tolist(),
+        volumes.tolist(),
+        budget,
+        None if weight is None else weight.tolist(),
+    )
+    return [(i, begin / budget, end / budget, slope[i]) for i, begin, end in pieces]

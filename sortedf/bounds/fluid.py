@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +9,11 @@ import numpy as np
 from sortedf.arrays import exact_sum
 from sortedf.bounds.table import Bound, always, register_bound
 from sortedf.certificate import instance_hash
+from sortedf.fluid_schedule import mean_busy_times
 from sortedf.row_certificate import RowCertificate
 from sortedf.volume import volume, volume_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sortedf.bounds.options import BoundOptions
     from sortedf.instance import Instance
 
@@ -46,7 +44,7 @@ def fluid(instance: Instance, options: BoundOptions) -> Bound:
     a piece of size d between times `t1 < t2` changes the sum by
     `d (t2 - t1) (1 / v_i - 1 / v_k) < 0`. So it always serves the smallest `v` that
     has arrived (Smith's rule for mean busy times, with release dates), which
-    `mean_busy_times` computes. For a backlog it is
+    `sortedf.fluid_schedule` computes. For a backlog it is
     `sum_k (V_k - v_k / (2 M))` with `v` ascending and `V_k = (v_1 + ... + v_k) / M`.
 
     Also TEL is at least `sum_i o_i`; the larger of the two counts. All arithmetic is
@@ -61,7 +59,7 @@ def fluid(instance: Instance, options: BoundOptions) -> Bound:
     volumes = volume(instance).tolist()
     budget = instance.usable_kv
     total = 0
-    for i, busy in mean_busy_times(arrival, volumes, budget):
+    for i, busy in enumerate(mean_busy_times(arrival, volumes, budget)):
         # busy / (2 M v) + (o - a) - moment / (2 v), on the denominator 2 M v.
         v2 = 2 * volumes[i]
         share = busy + ((decode[i] - arrival[i]) * v2 - moments[i]) * budget
@@ -83,34 +81,3 @@ def row_certificate(
     return RowCertificate(
         instance_hash(instance), value, divisor, weight, places, tokens
     )
-
-
-def mean_busy_times(
-    arrival: list[int], volumes: list[int], budget: int
-) -> Iterator[tuple[int, int]]:
-    """Yield (request, `2 M v_i` times its mean busy time) of the fluid schedule.
-
-    Clock ticks are `1 / M` steps, so a request of volume `v` takes `v` ticks. An
-    interval of ticks from `x` to `y` adds `y^2 - x^2`, twice the integral of the clock.
-    """
-    order = sorted(range(len(arrival)), key=arrival.__getitem__)
-    rest = list(volumes)
-    busy = [0] * len(order)
-    waiting: list[tuple[int, int]] = []
-    clock = k = 0
-    while k < len(order) or waiting:
-        if not waiting:
-            clock = max(clock, arrival[order[k]] * budget)
-        while k < len(order) and arrival[order[k]] * budget <= clock:
-            heapq.heappush(waiting, (volumes[order[k]], order[k]))
-            k += 1
-        i = waiting[0][1]
-        until = clock + rest[i]
-        if k < len(order):
-            until = min(until, arrival[order[k]] * budget)
-        busy[i] += until * until - clock * clock
-        rest[i] -= until - clock
-        clock = until
-        if not rest[i]:
-            heapq.heappop(waiting)
-            yield i, busy[i]

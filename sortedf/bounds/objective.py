@@ -5,10 +5,10 @@ A cap on latency only excludes schedules, so bounds without it hold with it.
 
 from __future__ import annotations
 
-import heapq
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sortedf.fluid_schedule import mean_busy_times
 from sortedf.volume import volume, volume_moment
 
 if TYPE_CHECKING:
@@ -49,39 +49,10 @@ def weighted_bound(instance: Instance, weight: list[int]) -> int:
     arrival, decode = instance.arrival.tolist(), instance.decode.tolist()
     volumes, moments = volume(instance).tolist(), volume_moment(instance)
     total = Fraction(0)
-    for i, busy in _busy_times(arrival, volumes, weight, instance.usable_kv):
-        own = decode[i] - arrival[i] - Fraction(int(moments[i]), 2 * volumes[i])
-        total += weight[i] * (busy + own)
+    budget = instance.usable_kv
+    for i, busy in enumerate(mean_busy_times(arrival, volumes, budget, weight)):
+        middle = Fraction(busy - moments[i] * budget, 2 * volumes[i] * budget)
+        total += weight[i] * (middle + decode[i] - arrival[i])
     pairs = zip(weight, decode, strict=True)
     least = sum(w * o for w, o in pairs)
     return max(-(-total.numerator // total.denominator), int(least))
-
-
-def _busy_times(
-    arrival: list[int], volumes: list[int], weight: list[int], budget: int
-) -> list[tuple[int, Fraction]]:
-    """Mean busy time of each request in the fluid schedule, in steps.
-
-    Clock ticks are `1 / M` steps, so a request of volume `v` takes `v` ticks.
-    """
-    order = sorted(range(len(arrival)), key=arrival.__getitem__)
-    rest, twice = list(volumes), [0] * len(order)
-    waiting: list[tuple[Fraction, int]] = []
-    clock = k = 0
-    while k < len(order) or waiting:
-        if not waiting:
-            clock = max(clock, arrival[order[k]] * budget)
-        while k < len(order) and arrival[order[k]] * budget <= clock:
-            i = order[k]
-            heapq.heappush(waiting, (Fraction(-weight[i], volumes[i]), i))
-            k += 1
-        i = waiting[0][1]
-        until = clock + rest[i]
-        if k < len(order):
-            until = min(until, arrival[order[k]] * budget)
-        twice[i] += until * until - clock * clock
-        rest[i] -= until - clock
-        clock = until
-        if not rest[i]:
-            heapq.heappop(waiting)
-    return [(i, Fraction(twice[i], 2 * budget * volumes[i])) for i in range(len(order))]

@@ -50,8 +50,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sortedf.bounds.fluid import mean_busy_times
 from sortedf.errors import CertificateError
+from sortedf.fluid_schedule import mean_busy_times
 
 if TYPE_CHECKING:
     from sortedf.engine_plan.workload import EngineWorkload
@@ -132,7 +132,7 @@ def seconds_prove(workload: EngineWorkload, certificate: SecondsCertificate) -> 
         alone.append(least)
     total = 0
     come = [a.numerator // a.denominator for a in arrival]
-    for i, busy in mean_busy_times(come, work, 1):
+    for i, busy in enumerate(mean_busy_times(come, work, 1)):
         if work[i]:
             total += (busy + moment[i]) // (2 * work[i]) + (-arrival[i]) // 1
         else:
