@@ -68,7 +68,7 @@ class PromptChains:
         ----------
         hash_ids : PrefixIds
         prefill : array_like of int, shape (n,)
-            Prompt lengths in tokens. What goes beyond a prompt's ids is its own.
+            Prompt lengths in tokens. Tokens beyond a prompt's ids are not shared.
         block_size : int
             Of the engine.
         """

@@ -1,7 +1,7 @@
 """Refuted: "SVF stays within `1 + 2 / (1 - α)` if a cap limits how many run at once".
 
-With one place (`max_num_seqs = 1`) memory never binds, and the shortest answer first is
-optimal; the volume says nothing of what a request costs the others. `L` requests of
+With `max_num_seqs = 1` memory never binds, and the shortest answer first is optimal;
+volumes do not measure how long a request delays the others. `L` requests of
 prompt 1 and answer `L` have a volume of about `1.5 L^2`, and `L^2 / 5` of prompt `L^2`
 and answer 1 have a little less or more, so that SVF may run all long ones first. For
 `L = 25` and `M = 100 (L^2 + 1)`: 25 requests of prompt 1 and answer 25 with volume 350,
@@ -24,7 +24,7 @@ KV_BUDGET = 62_600
 
 
 def test_one_place_breaks_the_constant() -> None:
-    """Peaks are a hundredth of the budget, so that the constant is 298 / 99."""
+    """Peaks are a hundredth of the budget, so the constant is 298 / 99."""
     engine = EngineModel(KV_BUDGET, max_num_seqs=1)
     instance = Instance(PREFILL, DECODE, engine=engine)
     alpha = Fraction(int(instance.peak.max()), KV_BUDGET)

@@ -1,4 +1,4 @@
-"""Plans for engines that people run: certified gaps in steps and in seconds."""
+"""Plans for common engines: certified gaps in steps and in seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENGINES = {
     "400k, 256, 8,192": EngineModel.vllm(400_000, 16, 256, 8192),
     "450k, 1,024, 8,192": EngineModel.vllm(450_000, 16, 1024, 8192),
 }
-"""Tokens of KV in blocks of 16, places and tokens per step, by vLLM's rules."""
+"""Tokens of KV in blocks of 16, requests and tokens per step, by vLLM's rules."""
 
 CLOCKS = {
     "steps": UNIT_STEPS,
@@ -48,7 +48,7 @@ TRACES = (
     "bwb_translation_4k",
     "servegen_deepseek_r1_resampled",
 )
-"""Beside the mix of chats and documents."""
+"""Workloads beside the mix of chats and documents."""
 
 
 def run(settings: Settings) -> list[Row]:
@@ -122,7 +122,7 @@ def gap(row: Row, method: str = "auto") -> float:
 
 
 def page(rows: list[Row]) -> str:
-    """Gaps and factors, medians over seeds."""
+    """Lay out gaps and factors, medians over seeds."""
     body = [
         f"n = {max(row['n'] for row in rows):,} requests, all there at the start; "
         f"{len({row['seed'] for row in rows})} draws. The gap is that of `auto`, "

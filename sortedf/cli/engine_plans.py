@@ -1,4 +1,4 @@
-"""What the commands do where prompts are cut, or steps differ in length."""
+"""The commands for engines that cut prompts or whose steps differ in length."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from sortedf.cli.problem import Problem
 
 NAMED = 5
-"""Requests that can never run which are named one by one."""
+"""Largest number of requests that can never run named in a message."""
 
 COMPARED = ("fcfs", "mc-sf", "svf", "sorted-f", "work", "auto")
-"""Methods that a comparison has if none are named."""
+"""Methods compared if none are named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedWorkload:
-    """A trace, its workload, and which requests of the trace are in it."""
+    """A trace, its workload, and the positions of its requests in the trace."""
 
     trace: Trace
     workload: EngineWorkload
@@ -52,7 +52,7 @@ class LoadedWorkload:
 
     @property
     def unit(self) -> str:
-        """What latencies are counted in."""
+        """Unit of latencies."""
         return "steps" if self.workload.step_times == (UNIT_STEPS,) else "seconds"
 
     @property
@@ -61,7 +61,7 @@ class LoadedWorkload:
         return "steps" if self.unit == "steps" else "s"
 
     def about(self) -> dict[str, Any]:
-        """Return what every JSON answer says of the problem."""
+        """Return the fields of the problem common to all JSON output."""
         return {
             "n": self.workload.num_requests,
             "kv_budget": self.workload.rules.kv_budget,
@@ -70,7 +70,7 @@ class LoadedWorkload:
         }
 
     def title(self) -> str:
-        """One line that says what is being planned."""
+        """Title of the output: trace, number of requests and engine."""
         dropped = self.trace.num_requests - len(self.kept)
         left_out = f", {dropped:,} that can never run left out" if dropped else ""
         return (
@@ -270,7 +270,7 @@ def bound_workload(
 def check_plan_file(
     problem: Problem, schedule: Path | None, certificate: Path | None, *, as_json: bool
 ) -> None:
-    """Check and print; fail where a rule is broken or a certificate claims too much."""
+    """Check and print; fail if a rule is broken or a certificate claims too much."""
     loaded = load_workload(problem)
     content, rows, good = loaded.about(), [], True
     if schedule is not None:
@@ -325,7 +325,7 @@ def _bound(loaded: LoadedWorkload, method: str) -> SecondsBound | None:
 
 
 def _confirm(loaded: LoadedWorkload, found: PlanFound) -> PlanReport:
-    """Have a plan checked independently before it is shown."""
+    """Check a plan independently before it is shown."""
     report = check_plan(
         loaded.workload, found.plan.start.tolist(), found.plan.order.tolist()
     )
@@ -367,7 +367,7 @@ def _row(
 
 
 def _gap(total_s: float, below: float) -> float:
-    """Relative distance from the bound; the last digits of a clock are not one."""
+    """Relative distance from the bound; rounding errors of the clock count as 0."""
     return max(0.0, (total_s - below) / below) if below else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Requests on an engine that people run: its rules, its step times, and plans for it.
+"""Plans for an engine with chunked prefills and step times in seconds.
 
-Here prompts may be cut into chunks, steps differ in length, and time is in seconds.
+Prompts may be cut into chunks, steps differ in length, and time is in seconds.
 """

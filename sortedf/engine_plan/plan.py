@@ -1,4 +1,4 @@
-"""A plan for an engine: in which step each request is admitted, and in which order."""
+"""A plan for an engine: the step and the order of each request's admission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CUTS = 4
-"""How many times the steps of the longest prompt alone a prompt may be cut to."""
+"""Limit on a prompt's steps, as a multiple of those of the longest prompt alone."""
 
 SLACK_STEPS = 64
 """Steps that a request may take beyond its answer and the cuts of its prompt."""
@@ -26,17 +26,16 @@ SLACK_STEPS = 64
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """How an order becomes a plan.
+    """Rules by which an order becomes a plan.
 
     Attributes
     ----------
     backfill : int
-        Requests that do not fit which may be passed over in a step.
+        Largest number of requests that do not fit and are passed over in a step.
     allowance : float
-        Prompt tokens that each step adds to what may be started; infinite for no
-        limit. A start spends its prompt, and none happens while the account is
-        overdrawn and something runs: long prompts do not come one after another, so
-        that answers are not kept waiting.
+        Prompt tokens that each step adds to a budget of starts; infinite for no limit.
+        A start spends its prompt, and none happens while the budget is overdrawn and
+        any request runs: this spaces long prompts, so that answers are not delayed.
     """
 
     backfill: int = 0
@@ -45,23 +44,22 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnginePlan:
-    """What an engine is to do with a workload, and what it comes to.
+    """A plan for an engine and a workload, with its completions.
 
     Attributes
     ----------
     workload : EngineWorkload
     start : int64 array, shape (n,)
-        Steps that the engine has done when the request is admitted: it runs first in
-        step `start + 1`. An engine that waits for arrivals does no step.
+        Steps before the request's admission: it first runs in step `start + 1`. No
+        steps are counted while the engine waits for arrivals.
     order : int64 array, shape (n,)
-        Ids in the order of admission, which is the order in which the engine serves
-        them.
+        Ids in order of admission, which is the order of service in a step.
     completion : int64 array, shape (n,)
         Step of the last token.
     completion_s : float64 array, shape (n,)
-        When that step ends.
+        End of that step.
     admission : Admission
-        What the plan was made by.
+        Rules of admission of the plan.
     """
 
     workload: EngineWorkload
@@ -78,7 +76,7 @@ class EnginePlan:
 
     @property
     def total_s(self) -> float:
-        """Total latency: what is minimised."""
+        """Total latency, the objective."""
         return float(self.latency_s.sum())
 
     @property
@@ -88,12 +86,12 @@ class EnginePlan:
 
     @property
     def num_steps(self) -> int:
-        """Steps in all."""
+        """Number of steps."""
         return int(self.completion.max(initial=0))
 
 
 class Follower:
-    """Follows orders of one workload; keeps what all of them share."""
+    """Evaluates orders of one workload; keeps the data common to all of them."""
 
     def __init__(self, workload: EngineWorkload) -> None:
         workload.refuse_unplanned()
@@ -132,7 +130,7 @@ class Follower:
         )  # fmt: skip
 
     def plan(self, order: Ints, admission: Admission) -> EnginePlan:
-        """Return the plan that an order means."""
+        """Return the plan of an order."""
         if not np.isfinite(self.total_s(order, admission)):
             raise RuntimeError("an order came to nothing: a request never fits.")
         position = np.empty(len(order), dtype=np.int64)

@@ -1,9 +1,8 @@
-"""The independent checker of plans: a slow engine that believes nothing.
+"""The independent checker of plans: a slow engine in plain Python.
 
-It shares no code with the planner. It keeps requests one by one, in plain Python, does
-in each step what the rules say, admits what the plan names, and reports whatever does
-not go as planned: a request that has no room in its step, that has not come yet, or
-that loses its room.
+It shares no code with the planner. It runs each step by the rules, request by request,
+admits requests as planned, and reports every violation: a request that does not fit in
+its step, that has not arrived yet, or that would be evicted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from sortedf.engine_plan.workload import EngineWorkload
 
 MAX_TOLD = 100
-"""How many violations a report spells out; the count goes on."""
+"""Largest number of violations described in a report; all are counted."""
 
 
 @dataclass(slots=True)
@@ -33,18 +32,18 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What the checker found.
+    """Result of the checker.
 
     Attributes
     ----------
     feasible : bool
-        Whether everything went as planned.
+        Whether the plan can be followed without violations.
     total_s : float
         Total latency, recomputed; None unless feasible.
     completion : tuple of int
-        Step of each request's last token; 0 for those that were not done.
+        Step of each request's last token; 0 for requests that did not complete.
     completion_s : tuple of float
-        When that step ends; 0 likewise.
+        End of that step; 0 likewise.
     num_steps : int
     peak_blocks : int
         Most blocks in use in any step.
@@ -65,7 +64,7 @@ class PlanReport:
 
 @dataclass(slots=True)
 class _Engine:
-    """One run: what waits and runs, the clock, and what went wrong."""
+    """One run: waiting and running requests, the clock, and violations."""
 
     workload: EngineWorkload
     requests: list[_Request]
@@ -92,14 +91,14 @@ class _Engine:
         request.blocks = blocks
 
     def wait_for_arrivals(self) -> None:
-        """Let the clock go on to the first planned arrival if nothing runs."""
+        """Advance the clock to the first planned arrival if nothing runs."""
         due = self.planned.get(self.step, [])
         if due and not self.running:
             soonest = min(self.requests[i].arrival_s for i in due)
             self.now_s = max(self.now_s, soonest)
 
     def serve(self, served: dict[int, int]) -> int:
-        """Give tokens and blocks to what runs, in order; return the tokens left."""
+        """Serve running requests in order; return the tokens left in the step."""
         left = self.rules.tokens_cap
         for i in self.running:
             request = self.requests[i]
@@ -117,7 +116,7 @@ class _Engine:
         return left
 
     def admit(self, left: int, served: dict[int, int]) -> None:
-        """Admit what the plan names for this step, in its order."""
+        """Admit the requests planned for this step, in order."""
         for i in self.planned.pop(self.step, []):
             request, rules = self.requests[i], self.rules
             new = min(request.prefill, left)
@@ -147,7 +146,7 @@ class _Engine:
             left -= new
 
     def do_step(self) -> None:
-        """Do one step, and let the clock go on by what it takes."""
+        """Run one step and advance the clock by its duration."""
         served: dict[int, int] = {}
         self.admit(self.serve(served), served)
         self.peak = max(self.peak, self.used)
@@ -175,21 +174,21 @@ class _Engine:
 def check_plan(
     workload: EngineWorkload, start: Sequence[int], order: Sequence[int]
 ) -> PlanReport:
-    """Verify a plan step for step and recompute what it is worth.
+    """Verify a plan step by step and recompute its latency.
 
     Parameters
     ----------
     workload : EngineWorkload
     start : sequence of int, length n
-        Steps that the engine has done when each request is admitted.
+        Steps before each request's admission.
     order : sequence of int, length n
         All ids, in the order of admission.
 
     Raises
     ------
     ValueError
-        If `start` has an entry below 0 or the wrong length, or `order` does not name
-        each request once, or the engine has rules that plans do not know.
+        If `start` has an entry below 0 or the wrong length, `order` does not name each
+        request once, or the engine has rules that plans do not support.
 
     Examples
     --------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PLAN = "sortedf engine plan"
 CERTIFICATE = "sortedf seconds"
-"""What the files call themselves."""
+"""Kinds of the files."""
 
 
 def write_plan(
@@ -35,10 +35,10 @@ def write_plan(
 ) -> None:
     """Write a plan to a file that `sortedf check` and `sortedf run` can read.
 
-    The file holds one JSON object: `start` has for each row of the trace how many
-    steps the engine has done when the request is admitted, `position` its place in the
-    order of admission, in which the engine serves them, both null for a row that was
-    left out; `engine` and `step_times` say what the plan was made for.
+    The file holds one JSON object: `start` has for each row of the trace the number of
+    steps before the request's admission, `position` its position in the order of
+    admission, which is the order of service in a step, both null for a row that was
+    left out; `engine` and `step_times` describe the engine of the plan.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def write_plan(
     path : path
         Written atomically.
     kept : int64 array, shape (n,)
-        For each request its row in the trace, counted from 0.
+        Row of each request in the trace, counted from 0.
     num_rows : int
         Rows of the trace.
     """
@@ -80,7 +80,7 @@ def read_plan(
     Raises
     ------
     TraceError
-        If the file cannot be read or holds something else; the message says what.
+        If the file cannot be read or has other content; the message names it.
     """
     content = read_json(path, TraceError)
     if not isinstance(content, dict) or content.get("kind") != PLAN:
@@ -114,7 +114,7 @@ def is_plan(path: str | PathLike[str]) -> bool:
 def write_seconds_certificate(
     certificate: SecondsCertificate, path: str | PathLike[str]
 ) -> None:
-    """Write a certificate as one JSON object, whole or not at all."""
+    """Write a certificate as one JSON object, atomically."""
     content = {"kind": CERTIFICATE, **asdict(certificate)}
     with atomic_path(path) as unfinished:
         unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
@@ -126,7 +126,7 @@ def read_seconds_certificate(path: str | PathLike[str]) -> SecondsCertificate:
     Raises
     ------
     CertificateError
-        If the file cannot be read or holds something else; the message says what.
+        If the file cannot be read or has other content; the message names it.
     """
     content = read_json(path, CertificateError)
     if not isinstance(content, dict) or content.get("kind") != CERTIFICATE:

@@ -1,9 +1,9 @@
-"""What an order of requests means on an engine: the loop over steps.
+"""The plan of an order of requests on an engine: the loop over steps.
 
-Requests are admitted in the order given, each as soon as it fits now and never has to
-go again: with what runs, the blocks that it will hold up to its last token. So nothing
-is ever evicted, and with its admission a request's whole course is known. While a
-prompt is being cut nothing else can start, since it takes what is left of each step.
+Requests are admitted in the given order, each as soon as the blocks that it holds up to
+its last token fit beside the running requests. So no request is ever evicted, and its
+completion is known at its admission. While a prompt is computed in chunks no other can
+start, since it takes the remaining tokens of each step.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _first_token(
 ) -> int:
     """Step of the first token of a prompt that starts in `step`, -1 if out of reach.
 
-    `left` tokens are left in this step, and `decoding` requests will make a token in
-    the next, less those that leave.
+    `left` tokens are left in this step, and `decoding` requests make a token in the
+    next one, less those that complete.
     """
     span = len(leaving)
     rest, at = prefill - left, step
@@ -59,7 +59,7 @@ def _blocks_in(step: int, first: int, slots: int, size: int) -> int:
 def _overflow(
     step: int, first: int, last: int, slots: int, used: Ints, rules: Ints, hint: int
 ) -> int:
-    """Find a step up to `last` in which blocks would be too few, -1 if none is."""
+    """Find a step up to `last` in which too few blocks are free; -1 if none."""
     size, blocks, span = rules[BLOCK_SIZE], rules[BLOCKS], len(used)
     soon = step <= hint <= last
     if soon and used[hint % span] + _blocks_in(hint, first, slots, size) > blocks:
@@ -87,14 +87,14 @@ def follow(
     times : float64 array, shape (forms, 4)
         Step times: constant, per prompt token, per decoded one, per token of KV.
     window : int
-        How many requests that do not fit may be passed over in a step.
+        Largest number of requests that do not fit and are passed over in a step.
     allowance : float
-        Prompt tokens that each step adds to what may be started; a start spends its
-        prompt, and none happens while the account is overdrawn and something runs.
+        Prompt tokens that each step adds to a budget of starts; a start spends its
+        prompt, and none happens while the budget is overdrawn and any request runs.
     span : int
-        Steps that a request may take at most from its start to its last token.
+        Largest number of steps of a request from its start to its last token.
     stop_above : float
-        Total latency from which on the result is not needed: infinity is returned.
+        Total latency above which the result is not needed: infinity is returned.
     start, completion : int64 arrays, shape (n,)
         Steps, counted from 1; written.
     completion_s : float64 array, shape (n,)

@@ -1,4 +1,4 @@
-"""Plans for an engine: the best of many orders, followed and then improved."""
+"""Plans for an engine: the best of many orders, improved by moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 ALLOWANCES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, np.inf)
-"""Prompt tokens per step that are tried, as parts of what a step can process."""
+"""Allowances that are tried, as shares of the tokens of a step."""
 
 BACKFILLS = (0, 16)
 
@@ -33,27 +33,27 @@ KEEP = 3
 """Orders that are tried with every allowance and backfill."""
 
 TURNS = 12
-"""Halvings of the step in which the best allowance is looked for."""
+"""Number of halvings of the step width in the search for the best allowance."""
 
 MOVES = 300
-"""Moves that are tried where nothing sets a time limit."""
+"""Moves that are tried without a time limit."""
 
 FAR = 0.03
-"""Mean distance of a move, as a part of the order."""
+"""Mean distance of a move, as a share of the order's length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanFound:
-    """A plan, and where it comes from.
+    """A plan and its origin.
 
     Attributes
     ----------
     plan : EnginePlan
     method : str
     found_by : str
-        The order that it started from.
+        Name of its initial order.
     moves : int
-        Moves that made it better.
+        Number of moves that improved it.
     complete : bool
         False if the time limit ended the search.
     runtime_s : float
@@ -85,13 +85,13 @@ def plan_engine(
         "auto", "work" for the smallest own work in seconds first, or a list rule of
         `sortedf.METHODS`.
     backfill : int, optional
-        Requests that do not fit which may be passed over in a step; 0 if left out,
-        except that "auto" chooses.
+        Largest number of requests that do not fit and are passed over in a step; 0 if
+        left out, except that "auto" chooses.
     time_limit : float, optional
-        Seconds for "auto". Without it the search makes `MOVES` moves, so that it
-        repeats.
+        Seconds for "auto". Without it the search makes `MOVES` moves, so that its
+        result is reproducible.
     seed : int
-        Of the moves.
+        Seed of the moves.
     on_better : callable, optional
         Called with each better total latency.
 
@@ -141,7 +141,7 @@ def plan_engine(
 
 
 def engine_methods() -> list[str]:
-    """Names of the ways to plan for an engine: a search, own work, and list rules."""
+    """Names of the methods for an engine: a search, own work, and list rules."""
     load_plugins()
     return ["auto", "work", *RULES]
 
@@ -154,7 +154,7 @@ def _listed(workload: EngineWorkload, method: str) -> Ints:
 
 
 class _Search:
-    """Best order so far, and how it is admitted."""
+    """Best order so far, and its rules of admission."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Search:
         self._began = began
 
     def run(self, rng: np.random.Generator) -> None:
-        """Try orders, tune how they are admitted, and move requests."""
+        """Try orders, tune their admission, and move requests."""
         cap = self._step_tokens()
         orders = starting_orders(self.follower.workload)
         plain = Admission(self.backfills[0])
@@ -214,7 +214,7 @@ class _Search:
         return total
 
     def _tune(self) -> None:
-        """Look for the best allowance near the one that is best so far."""
+        """Search for the best allowance near the best one so far."""
         factor = 2.0**0.5
         for _ in range(TURNS):
             at = self.admission
@@ -226,7 +226,7 @@ class _Search:
                 factor = factor**0.5
 
     def _improve(self, rng: np.random.Generator) -> None:
-        """Move requests, alone or in a row, to other places near by."""
+        """Move requests, alone or in a row, to nearby positions."""
         n = len(self.order)
         if n < 2:
             return

@@ -1,4 +1,4 @@
-"""A certificate of a lower bound in seconds: prices of what a step can hold.
+"""A certificate of a lower bound in seconds: prices of a step's capacities.
 
 A step that processes `P` prompt tokens and `D` tokens of requests that decode, over `U`
 tokens of KV, takes at least `alpha + beta P + gamma D + delta U`. In it at most `K`
@@ -7,17 +7,17 @@ For prices `k, m, b >= 0` of a request, a block and a token with `K k + M m + B 
 alpha`, give each request
 
 - for its token `j >= 2` the work `own_j + k + b + m w_j`, with `own_j = g +
-  delta (s + j - 1)` and `w_j` the blocks that it holds; `g = min(beta, gamma)` where an
+  delta (s + j - 1)` and `w_j` the blocks that it holds; `g = min(beta, gamma)` if an
   evicted request computes its tokens again (a token may then be made at the end of a
   prefill), else `gamma`;
 - for its prompt and its first token `(beta + b)(s - 1) + F`, where `F = g' + delta s +
   k + b + m w_1` belongs to the last position, which costs `g' = min(beta, gamma)`
   where it is a chunk of its own.
 
-**The work fits.** What a step's tokens have of work is at most its duration, so work
-that is spread evenly over each step is served at a speed of at most 1, whatever the
-engine does: it may cut prompts, evict, compute again (each position counts once, when
-it is computed for the last time before its token) and idle. So the mean busy times
+**The work fits.** The work of a step's tokens is at most its duration, so work that is
+spread evenly over each step is served at a speed of at most 1. The engine may cut
+prompts, evict, compute again (each position counts once, when it is computed for the
+last time before its token) and idle. So the mean busy times
 `B_i` of the requests sum up to at least those of one machine that serves the smallest
 work `W_i` that has arrived first (`sortedf.bounds.fluid`, where the swap is).
 
@@ -39,9 +39,9 @@ last chunk: `h(x) = B (1 + ... + q) + r (q + 1)` for `x = q B + r`. As `h(x) >= 
 So the completion times sum up to at least `sum B_i + d_i`, `d_i` the mean distance by
 work. All is exact: coefficients and prices are integers of 1e-15 seconds (any that are
 not above the engine's prove a bound), and each request's share is rounded down once.
-Where a step takes the largest of several forms, it is at least any mean of them.
+If a step takes the largest of several forms, it is at least any mean of them.
 
-This file shares no code with what finds the prices.
+This file shares no code with the search for prices.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ UNITS = 10**15
 """Units of time in a second; all integers here count them."""
 
 MIX_SCALE = 2**20
-"""What the weights of the step times of one engine add up to at most."""
+"""Largest sum of the weights of an engine's step times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SecondsCertificate:
     Attributes
     ----------
     workload_sha256 : str
-        `EngineWorkload.sha256` of what it is about.
+        `EngineWorkload.sha256` of the workload.
     bound : int
         The claimed lower bound on total latency, in 1e-15 seconds.
     mix : tuple of int
@@ -91,7 +91,7 @@ class SecondsCertificate:
 def coefficients(workload: EngineWorkload, mix: tuple[int, ...]) -> tuple[int, ...]:
     """Return `alpha, beta, gamma, delta` of a mean of step times, rounded down.
 
-    Floats are taken for the exact numbers that they are.
+    Floats are converted exactly.
     """
     return tuple(
         int(
@@ -222,7 +222,7 @@ def _blocks_up_to(y: int, size: int) -> tuple[int, int, int]:
 
 
 def _refuse(workload: EngineWorkload, certificate: SecondsCertificate) -> None:
-    """Refuse weights, coefficients and prices that prove nothing."""
+    """Raise if weights, coefficients or prices are out of range."""
     rules, mix = workload.rules, certificate.mix
     sizes = (
         ("mix", mix, len(workload.step_times)),

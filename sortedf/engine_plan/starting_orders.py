@@ -1,4 +1,4 @@
-"""Orders that a plan may start from: list rules, and own work by several weights."""
+"""Initial orders of a plan: list rules, and own work with several weights."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ TRIED = ("fcfs", "mc-sf", "total-size", "svf")
 """List rules that a search always tries; they take no time."""
 
 GROUPED = "sorted-f"
-"""One that it tries as well up to `GROUPED_UP_TO` requests."""
+"""A list rule that it also tries up to `GROUPED_UP_TO` requests."""
 
 GROUPED_UP_TO = 5000
 
 PARTS = 2
-"""Weights of a step's room are multiples of one over this."""
+"""Weights of a step's capacities are multiples of one over this."""
 
 
 def by_rule(workload: EngineWorkload, name: str) -> Ints:
     """Order of a list rule of `sortedf.METHODS`, all requests of a backlog together.
 
-    In a stream an engine takes the first in the order of those that have come.
+    In a stream an engine takes the first in the order among the arrived requests.
     """
     rules = workload.rules
     if name == "fcfs":
         return np.asarray(np.argsort(workload.arrival_s, kind="stable"))
-    # The papers count one token more of each request.
+    # The papers count one token more for each request.
     engine = EngineModel(rules.kv_budget + rules.block_size, rules.block_size)
     seen = Instance(workload.prefill, workload.decode, engine=engine)
     return RULES[name](seen, Options())
@@ -49,8 +49,8 @@ def by_rule(workload: EngineWorkload, name: str) -> Ints:
 def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
     """Smallest own work in seconds first.
 
-    To what a request's tokens cost alone comes its part of the constant of its steps:
-    `weight` says how much of that goes by requests, by blocks and by tokens.
+    Own work is that of a request's tokens alone plus its share of the constant part of
+    its steps, which is divided by requests, blocks and tokens with weights `weight`.
     """
     own, shared, constant = request_work(workload)
     work = own + constant * np.array(weight) @ shared
@@ -58,7 +58,7 @@ def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
 
 
 def starting_orders(workload: EngineWorkload) -> dict[str, Ints]:
-    """Orders worth trying, by name."""
+    """Return initial orders by name."""
     names = [*TRIED]
     if workload.num_requests <= GROUPED_UP_TO:
         names.append(GROUPED)

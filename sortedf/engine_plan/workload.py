@@ -1,4 +1,4 @@
-"""Requests, the rules of the engine that serves them, and how long its steps take."""
+"""Requests, the rules of the engine that serves them, and its step times."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class EngineWorkload:
     prefill, decode : array_like of int, shape (n,)
         Prompts `s` and answers `o`, in tokens, at least 1.
     rules : EngineModel
-        What the engine does in a step.
+        Rules of the engine.
     step_times : tuple of StepTime
         A step takes the largest of them: hardware that computes and reads at the same
         time has two, all other hardware one.
     arrival_s : array_like of float, shape (n,), optional
-        When each request comes; 0 for all (a backlog) if left out.
+        Arrival time of each request; 0 for all (a backlog) if left out.
 
     Raises
     ------
@@ -94,11 +94,11 @@ class EngineWorkload:
 
     @property
     def is_backlog(self) -> bool:
-        """Whether every request is there at the start."""
+        """Whether every request arrives at 0."""
         return not self.arrival_s.any()
 
     def refuse_unplanned(self) -> None:
-        """Raise a ValueError where the engine has rules that plans do not know."""
+        """Raise a ValueError if the engine has rules that plans do not support."""
         if self.rules.long_prefill_token_threshold:
             raise ValueError(
                 "long_prefill_token_threshold = "

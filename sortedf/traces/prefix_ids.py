@@ -1,4 +1,4 @@
-"""Ids of the blocks of a trace's prompts, which tell what prompts have in common."""
+"""Ids of the blocks of a trace's prompts, which give their shared prefixes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class PrefixIds:
     """Ids of each prompt's blocks, in order.
 
-    Two prompts have the same tokens as far as their ids agree from the start; an id
-    says nothing by itself. What a prompt has beyond its ids is its own.
+    Two prompts have the same tokens as far as their ids agree from the start; single
+    ids have no meaning. Tokens beyond a prompt's ids are not shared.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class PrefixIds:
 
     @classmethod
     def of_lists(cls, lists: Iterable[ArrayLike], tokens_per_id: int) -> PrefixIds:
-        """Take one list of ids for each prompt."""
+        """Make them from one list of ids per prompt."""
         rows = [np.asarray(own, dtype=np.int64) for own in lists]
         offset = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(own) for own in rows], out=offset[1:])
@@ -62,7 +62,7 @@ class PrefixIds:
 
 
 def checked_ids(values: Sequence[Any], location: Location) -> list[NDArray[np.int64]]:
-    """Check ids as a file has them: a list of integers for each prompt."""
+    """Check ids read from a file: a list of integers for each prompt."""
     rule = "a list of integers"
     checked = []
     for i, value in enumerate(values):

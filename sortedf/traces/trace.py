@@ -46,7 +46,7 @@ class Trace:
     name : str
         The file's path, for messages.
     prefix_ids : PrefixIds, optional
-        What prompts have in common, where the format tells.
+        Shared prefixes of prompts, if the format has them.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class Trace:
         kv_budget : int, optional
             `M`, in tokens, for an engine of the papers' model.
         engine : EngineModel, optional
-            The engine with its budget, where it is another.
+            The engine with its budget, if it is another one.
         step_time_s : float
             Seconds per step. A request that arrives within a step may run after it:
             arrivals are rounded up, up to `BOUNDARY_TOLERANCE`.
