@@ -35,7 +35,7 @@ CROSS_CUTTING = {
     "sortedf/traces/test_bad_files.py": "what every reader refuses",
     "sortedf/traces/test_chat.py": "conversations in every format that has them",
 }
-"""Tests of several modules together, and why; those at the top are all of this kind."""
+"""Tests of several modules together, and why; those outside these folders are all of this kind."""
 
 
 def mirrored(test: Path) -> list[Path]:
@@ -49,10 +49,12 @@ def mirrored(test: Path) -> list[Path]:
     ]
 
 
+MIRRORED = ("sortedf", "lp", "online", "benchmarks")
+
 INNER = [
     path.relative_to(TESTS).as_posix()
     for path in sorted(TESTS.rglob("test_*.py"))
-    if path.parent != TESTS
+    if path.relative_to(TESTS).parts[0] in MIRRORED
 ]
 
 

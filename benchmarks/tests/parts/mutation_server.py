@@ -129,8 +129,11 @@ class Server:
                 began = time.process_time()
                 reports = runtestprotocol(item, log=False, nextitem=after)
                 one.seconds = time.process_time() - began
-            if any(report.failed for report in reports):
-                raise pytest.UsageError(f"{item.nodeid} fails without a change.")
+            for report in reports:
+                if report.failed:
+                    raise pytest.UsageError(
+                        f"{item.nodeid} fails without a change: {report.longreprtext}"
+                    )
             if not any(report.skipped for report in reports):
                 found.append(one)
         return sorted(found, key=lambda one: one.seconds)

@@ -21,6 +21,7 @@ def train(cli, data, output, encoder, *more):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_train_evaluate_score(cli, rows_file, encoder, tmp_path):
     """From rows to scores, each with one JSON object on standard output."""
     folder = tmp_path / "ranker"
@@ -90,6 +91,7 @@ def test_a_million_letters(cli, ranker_folder, tmp_path):
     assert len(json.loads(out)["scores"]) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(cli, rows_file, encoder, tmp_path, monkeypatch):
     """The same command again ends with the same ranker."""
     from online.ranking import training
