@@ -36,7 +36,7 @@ CROSS_CUTTING = {
     "sortedf/traces/test_bad_files.py": "what every reader refuses",
     "sortedf/traces/test_chat.py": "conversations in every format that has them",
 }
-"""Tests of several modules together, and why; those outside these folders are all of this kind."""
+"""Tests of several modules together, and why; outside the mirrored folders all are."""
 
 
 def mirrored(test: Path) -> list[Path]:
