@@ -52,9 +52,18 @@ class HindsightBound:
     total_s: float | None
     method: str
 
+    def gap_of(self, total_s: float) -> float | None:
+        """Relative distance of a total latency from it; None without a bound."""
+        return None if self.total_s is None else total_s / self.total_s - 1
+
 
 def hindsight_bound(
-    log: RunLog, rules: EngineModel, step_time: StepTime, method: str = "fluid"
+    log: RunLog,
+    rules: EngineModel,
+    step_time: StepTime,
+    method: str = "fluid",
+    *,
+    evictions: bool = False,
 ) -> HindsightBound:
     """Bound the total latency of a run from below.
 
@@ -67,6 +76,9 @@ def hindsight_bound(
         A name in `sortedf.BOUNDS`, "auto", or "none". If answers were interrupted,
         "fluid" is used instead, and if steps differ in length, the bound in seconds.
         "auto" is the better of that and of the bound in steps.
+    evictions : bool
+        Whether the bound has to hold for runs with evictions although this one had
+        none, because it is shown beside such runs.
     """
     if method == "none":
         return HindsightBound(None, "none")
@@ -76,7 +88,8 @@ def hindsight_bound(
         return HindsightBound(None, "none with prefix caching")
     found = []
     if step_time.is_constant:
-        found.append(_bound_of_equal_steps(log, rules, step_time, method))
+        method_of_steps = "fluid" if evictions or len(log.pauses) else method
+        found.append(_bound_of_equal_steps(log, rules, step_time, method_of_steps))
     if method == "auto" or not step_time.is_constant:
         found.append(_bound_in_seconds(log, rules, step_time))
     return HindsightBound(*max(found, key=lambda pair: pair[0]))
@@ -95,8 +108,6 @@ def _bound_in_seconds(
 def _bound_of_equal_steps(
     log: RunLog, rules: EngineModel, step_time: StepTime, method: str
 ) -> tuple[float, str]:
-    if len(log.pauses):
-        method = "fluid"
     arrival = log.arrival_s / step_time.constant_s
     floor = np.floor(arrival)
     done = log.completed

@@ -194,7 +194,6 @@ def measure(
     makespan = float(log.steps.end_s[-1] - log.arrival_s.min())
     slowed = slowdown(log, rules, step_time)
     found = hindsight_bound(log, rules, step_time, bound)
-    below = found.total_s
     return Metrics(
         requests=len(log.decode),
         completed=int(done.sum()),
@@ -219,8 +218,8 @@ def measure(
         cached_tokens=int(log.cached_tokens.sum()),
         hit_rate=hit_rate(log),
         mean_kv_use=_mean_kv_use(log, rules),
-        lower_bound=below,
-        gap=None if below is None else (total - below) / below,
+        lower_bound=found.total_s,
+        gap=found.gap_of(total),
         bound_method=found.method,
     )
 

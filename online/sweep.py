@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from online.arrivals import arrive
+from online.hindsight import HindsightBound, hindsight_bound
 from online.load import rate_of_load
 from online.metrics import Metrics, measure
 from online.named import Named
@@ -88,11 +89,35 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunOutcome:
-    """A run with its metrics."""
+    """A run with its metrics.
+
+    Attributes
+    ----------
+    run : Run
+    metrics : Metrics
+    log : RunLog, optional
+    was_interrupted : bool
+        Whether some answer was interrupted by an eviction or preemption.
+    bound_with_evictions : HindsightBound
+        The bound of this run that holds with evictions, too.
+    """
 
     run: Run
     metrics: Metrics
     log: RunLog | None
+    was_interrupted: bool
+    bound_with_evictions: HindsightBound
+
+    def bounded_with_evictions(self) -> RunOutcome:
+        """Return this with the weaker bound, which holds with evictions."""
+        below = self.bound_with_evictions
+        metrics = replace(
+            self.metrics,
+            lower_bound=below.total_s,
+            gap=below.gap_of(self.metrics.total_latency),
+            bound_method=below.method,
+        )
+        return replace(self, metrics=metrics)
 
 
 def grid(
@@ -123,8 +148,11 @@ def execute(setting: Setting, run: Run) -> RunOutcome:
         options=run.policy.options,
         drop_oversize=setting.drop_oversize,
     )
-    metrics = measure(log, setting.rules, setting.step_time, bound=setting.bound)
-    return RunOutcome(run, metrics, log if setting.keep_logs else None)
+    engine = setting.rules, setting.step_time
+    metrics = measure(log, *engine, bound=setting.bound)
+    weaker = hindsight_bound(log, *engine, setting.bound, evictions=True)
+    kept = log if setting.keep_logs else None
+    return RunOutcome(run, metrics, kept, len(log.pauses) > 0, weaker)
 
 
 def sweep(
@@ -135,6 +163,9 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[RunOutcome]:
     """Execute many runs; the order of the outcomes is that of the runs.
+
+    The bounds of all of them are of one kind: some hold only for runs without
+    evictions, and these are not used if any of the runs had evictions.
 
     Parameters
     ----------
@@ -157,6 +188,8 @@ def sweep(
         outcomes.append(outcome)
         if progress is not None:
             progress(len(outcomes), len(runs))
+    if any(outcome.was_interrupted for outcome in outcomes):
+        return [outcome.bounded_with_evictions() for outcome in outcomes]
     return outcomes
 
 

@@ -14,6 +14,7 @@ from online.sweep import Run, Setting, execute, grid, sweep
 from sortedf.engine_model import EngineModel
 from sortedf.errors import MissingExtraError
 from sortedf.generator import generate
+from sortedf.traces import Trace
 
 SETTING = Setting(generate("mix", 60, seed=1), EngineModel.vllm(16492))
 POLICIES = parse_many("fcfs,svf")
@@ -96,3 +97,17 @@ def test_who_was_refused_meets_no_limit():
     assert attainment(log, "TTFT", [1e9]).tolist() == [0.98]
     assert tightest_limit_s(log, "TTFT", 0.99) is None
     assert tightest_limit_s(log, "TTFT", 0.98) is not None
+
+
+def test_bounds_of_one_table_are_of_one_kind():
+    """A bound of 182 beside `fcfs` held without evictions only; `srpt` reached 108."""
+    trace = Trace([1, 105, 105, 105, 105], [100, 1, 1, 1, 1], [0, 20, 40, 60, 80])
+    engine = EngineModel(110, eviction="recompute")
+    setting = Setting(trace, engine, arrivals=Named("trace"), bound="auto")
+    (alone,) = sweep(setting, grid([Named("fcfs")]))
+    assert not alone.was_interrupted
+    beside, evicting = sweep(setting, grid([Named("fcfs"), Named("srpt")]))
+    assert evicting.was_interrupted
+    assert evicting.metrics.total_latency < alone.metrics.lower_bound
+    for outcome in (beside, evicting):
+        assert outcome.metrics.lower_bound <= evicting.metrics.total_latency
