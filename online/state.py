@@ -48,7 +48,7 @@ class State(NamedTuple):
     changed : sequence of int
         Ids of waiting or running requests whose predicted length or score has changed
         since the last decision.
-    who_waits : collection of int
+    waiting_ids : collection of int
         Ids of all waiting requests; see `is_waiting` and `waiting`.
     prefixes : PrefixForest, optional
         Shared prefixes of requests, in an engine with prefix caching. Cached blocks
@@ -65,24 +65,26 @@ class State(NamedTuple):
     quiet: bool
     rules: EngineModel
     step_time: StepTime
-    who_waits: Collection[int]
+    waiting_ids: Collection[int]
     ended: Sequence[int] = ()
     changed: Sequence[int] = ()
     prefixes: PrefixForest | None = None
 
     def is_waiting(self, i: int) -> bool:
         """Whether request `i` waits."""
-        return i in self.who_waits
+        return i in self.waiting_ids
 
     @property
     def num_waiting(self) -> int:
         """Number of waiting requests."""
-        return len(self.who_waits)
+        return len(self.waiting_ids)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
         """Ids of all waiting requests, in no particular order."""
-        return np.fromiter(self.who_waits, dtype=np.int64, count=len(self.who_waits))
+        return np.fromiter(
+            self.waiting_ids, dtype=np.int64, count=len(self.waiting_ids)
+        )
 
 
 class Decision(NamedTuple):

@@ -9,12 +9,12 @@ to `w`, the policy evicts it at most
 
 *Proof.* Attained work never falls, so each eviction finds it past a threshold that it
 had not passed at the start before. Work counts as at least the prompt from the first
-start on, and who is evicted has a token to go, so these thresholds lie above `s` and
-not above `s + o - 1`. QED.
+start on, and an evicted request has at least one token left, so these thresholds lie
+above `s` and not above `s + o - 1`. QED.
 
 Preemptions by the engine itself, when no block is free, are not counted: no policy can
-forbid those. Proved above; checked by counting evictions in sampled runs
-under tight memory, where without MemGuard some request is evicted more often.
+forbid those. Proved above; checked by counting evictions in sampled runs under tight
+memory, where without MemGuard some request is evicted more often.
 """
 
 from __future__ import annotations

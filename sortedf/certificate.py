@@ -1,11 +1,11 @@
 """Certificates of lower bounds: numbers from which a bound can be recomputed.
 
 Growth rows are in `sortedf.growth_certificate`, rounded rows of the fluid bound in
-`sortedf.row_certificate`. Where a stream falls into parts, the sum of their bounds
-holds for the whole, since leaving requests out only makes room for the others: a
-certificate may be a sum of such of parts. The plain kind is prices of KV: for any
-prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that request
-`i` holds in its j-th step,
+`sortedf.row_certificate`. If a stream consists of independent parts, the sum of their
+bounds holds for the whole, since leaving requests out only frees memory for the others:
+a certificate may be the sum of those of the parts. The plain kind is prices of KV: for
+any prices `lambda_t >= 0` of a token of KV in step `t`, with `w_ij` the tokens that
+request `i` holds in its j-th step,
 
     D(lambda) = sum_i min_{t >= a_i} [t + o_i - a_i + sum_j lambda_{t+j} w_ij]
                 - M sum_t lambda_t

@@ -55,7 +55,7 @@ class FallbackPolicy:
                 "the policy %r failed; going on first come, first served.", policy
             )
         self.policy = None
-        waiting = list(state.who_waits)
+        waiting = list(state.waiting_ids)
         return self._spare.decide(
             state._replace(joined=waiting, left=(), changed=(), quiet=False)
         )
@@ -65,7 +65,7 @@ def check_decision(state: State, decision: Decision) -> None:
     """Raise ValueError unless a decision starts waiting and evicts running requests."""
     start, evict, order = decision.start, decision.evict, decision.order
     if start and not (
-        len(set(start)) == len(start) and all(i in state.who_waits for i in start)
+        len(set(start)) == len(start) and all(i in state.waiting_ids for i in start)
     ):
         raise ValueError(f"it starts requests that do not wait, or twice: {start}.")
     if not evict and order is None:

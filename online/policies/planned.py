@@ -73,10 +73,10 @@ def plan(start_s: ArrayLike) -> PlannedStarts:
 
 
 class PlannedSteps:
-    """Starts each request in its planned step, counted by what the engine has done.
+    """Starts each request in its planned step, by the engine's count of steps.
 
-    One that the engine had no room for in its step starts as soon as it has, before
-    all that are planned later.
+    A request that does not fit in its step starts as soon as it fits, before all that
+    are planned later.
 
     Parameters
     ----------

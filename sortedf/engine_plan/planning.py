@@ -194,7 +194,7 @@ class _Search:
         self._improve(rng)
 
     def _step_tokens(self) -> float:
-        """Prompt tokens that steps have room for, or that there are on average."""
+        """Largest number of prompt tokens in a step."""
         w = self.follower.workload
         return float(min(w.rules.tokens_cap, w.prefill.sum() + 1))
 

@@ -1,9 +1,9 @@
 """Builds the documents: `python -m sortedf.guide.build build/docs`, or `make docs`.
 
 Pages are gathered in one folder (the guide's own, the README, the list of claims, the
-benchmarks' pages), with the links between them turned to where they lie there. Sphinx
-then makes HTML of it, and the reference of the docstrings. A warning or a broken link
-inside is an error.
+benchmarks' pages), with the links between them rewritten for that folder. Sphinx then
+makes HTML of them, and a reference of the docstrings. A warning or a broken internal
+link is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OUTSIDE = {
     "readme.md": ROOT / "README.md",
     "claims.md": ROOT / "proofs_checks" / "README.md",
 }
-"""Pages that lie outside the guide."""
+"""Pages outside the guide."""
 
 MOVED = {
     "../../README.md": "readme.md",
@@ -29,7 +29,7 @@ MOVED = {
     "proofs_checks/README.md": "claims.md",
     "sortedf/guide/": "",
 }
-"""Where what a page links to lies in the gathered folder."""
+"""Positions of link targets in the gathered folder."""
 
 
 def main(target: Path) -> int:
@@ -66,7 +66,7 @@ def gather(source: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page with its links turned."""
+    """Write a page with its links rewritten."""
     for there, here in MOVED.items():
         text = text.replace(f"]({there}", f"]({here}")
     # Sphinx knows no language called console with a prompt only on some lines.

@@ -50,7 +50,7 @@ pygments_style = "friendly"
 
 
 def setup(app: Sphinx) -> None:
-    """Keep formulas in docstrings as they are, before napoleon comes."""
+    """Keep formulas in docstrings unchanged, before napoleon reads them."""
     app.connect("autodoc-process-docstring", _keep_formulas, priority=100)
     app.connect("autodoc-skip-member", _skip_what_has_a_page)
 
@@ -58,7 +58,7 @@ def setup(app: Sphinx) -> None:
 def _skip_what_has_a_page(
     app: Sphinx, what: str, name: str, of: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out of a module what is on the page of `sortedf` already."""
+    """Leave out members of a module that are on the page of `sortedf` already."""
     here = app.env.current_document.docname
     return True if getattr(sortedf, name, None) is of and here != FIRST_PAGE else None
 
@@ -66,7 +66,7 @@ def _skip_what_has_a_page(
 def _keep_formulas(
     app: Sphinx, what: str, name: str, of: object, options: object, lines: list[str]
 ) -> None:
-    """Mark what is indented by four after a blank line as a literal block."""
+    """Mark lines indented by four after a blank line as a literal block."""
     marked: list[str] = []
     last = ""
     for line in lines:

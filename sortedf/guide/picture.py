@@ -1,6 +1,6 @@
 """Draws the README's picture: `python -m sortedf.guide.picture`.
 
-What it shows is written into the file as well; a test holds that to the README.
+Its figures are written into the file as well; a test compares them with the README.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DOTS_PER_INCH = 80
 
 
 def main() -> None:
-    """Solve what the README solves, and draw who is done when."""
+    """Solve the README's instance, and draw completions over time."""
     trace = sortedf.generate("mix", 500, long_share=0.2, seed=1)
     instance, _ = trace.to_instance(kv_budget=16492)
     results = sortedf.compare(instance, METHODS)

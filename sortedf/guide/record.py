@@ -1,7 +1,7 @@
-"""Keeps what tutorials print: `python -m sortedf.guide.record [NAME ...]`.
+"""Records the output of tutorials: `python -m sortedf.guide.record [NAME ...]`.
 
-For when a solver got better and its figures with it; look at the difference before it
-is committed.
+Used when a better solver changes the figures; review the difference before it is
+committed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the README's tables: `python -m sortedf.guide.tables --write`.
 
-What a method, a bound, a policy or a trace format is stands where it is registered. The
-README repeats it between two comments, `<!-- table: NAME -->` and another at its end.
+Methods, bounds, policies and trace formats are described where they are registered. The
+README repeats this between two comments, `<!-- table: NAME -->` and another at its end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def bounds() -> list[tuple[str, ...]]:
 
 
 def policies() -> list[tuple[str, ...]]:
-    """Every policy that takes requests as they come."""
+    """Every policy for requests that arrive over time."""
     return [
         ("policy", "what it does", "has to know"),
         *(
@@ -51,7 +51,7 @@ def policies() -> list[tuple[str, ...]]:
 
 
 def formats() -> list[tuple[str, ...]]:
-    """Every trace format with what tells it."""
+    """Every trace format with the columns or keys that identify it."""
     return [
         ("format", "what has it", "columns or keys"),
         *((name, known.about, known.columns) for name, known in FORMATS.items()),
@@ -67,12 +67,12 @@ TABLES = {
 
 
 def updated(page: str) -> str:
-    """Return a page with its tables as they should be.
+    """Return a page with its tables updated.
 
     Raises
     ------
     ValueError
-        If the page has not each table once.
+        If the page does not have each table once.
     """
     for name, rows in TABLES.items():
         start, end = f"<!-- table: {name} -->", "<!-- end of table -->"
@@ -97,7 +97,7 @@ def _linked(words: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the tables, or say whether they are as they should be."""
+    """Write the tables, or check whether they are up to date."""
     page = README.read_text(encoding="utf-8")
     wanted = updated(page)
     if arguments == ["--write"]:

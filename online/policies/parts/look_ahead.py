@@ -74,7 +74,7 @@ class LookAhead:
             leaf, parent, depth, found, *self._rules, started, wait,
         )  # fmt: skip
         if count and state.prefixes is not None:
-            # Who starts may bring the prefix of others, for whom less room will do.
+            # A started request may share its prefix, so that others need fewer blocks.
             self.not_before.clear()
         step = state.step
         for i, steps in zip(head, wait[: len(head)].tolist(), strict=True):

@@ -48,6 +48,8 @@ def test_a_version_that_was_not_tested_is_named_and_tried(monkeypatch, caplog):
     monkeypatch.setattr(vllm_version, "installed_version", lambda: "9.9.9")
     tried = []
     monkeypatch.setattr(vllm_version.importlib, "import_module", tried.append)
+    monkeypatch.setattr(vllm_version, "let_numba_live", lambda: None)
+    monkeypatch.setattr(vllm_version, "refuse_missing_names", lambda: None)
     with caplog.at_level("WARNING", logger="sortedf"):
         vllm_version.require_vllm()
     assert tried == ["vllm"]

@@ -72,6 +72,6 @@ class World:
             "quiet": False,
             "rules": self.rules,
             "step_time": UNIT_STEPS,
-            "who_waits": self.waiting,
+            "waiting_ids": self.waiting,
         }
         return State(**{**fields, **changes})
