@@ -19,7 +19,9 @@ from sortedf.methods import METHODS
 ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "sortedf" / "guide"
 PAGES = [ROOT / "README.md", ROOT / "proofs_checks" / "README.md", *GUIDE.glob("*.md")]
-INNER = {"plan", "list", "improve", "best-list", "exact"}
+INNER = {"improve", "best-list", "exact"} | {
+    name for name, policy in POLICIES.items() if policy.needs_plan
+}
 """Made by other commands, or parts of what is named."""
 
 
