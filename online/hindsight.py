@@ -77,8 +77,8 @@ def hindsight_bound(
         "fluid" is used instead, and if steps differ in length, the bound in seconds.
         "auto" is the better of that and of the bound in steps.
     evictions : bool
-        Whether the bound has to hold for runs with evictions although this one had
-        none, because it is shown beside such runs.
+        Whether the bound must hold for runs with evictions even if this run had none,
+        because it is compared with such runs.
     """
     if method == "none":
         return HindsightBound(None, "none")

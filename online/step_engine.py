@@ -207,7 +207,7 @@ class StepEngine:
         scheduled, finished, preempted, resumed, after = self._buffers
         offered = np.array(decision.start, dtype=np.int64)
         before = int(self._out[k.RUNNING])
-        # A limit on long prompts is for the others' sake: there must be some.
+        # The limit on long prompts is used only if there are other requests.
         others = self.num_unfinished > 1
         self._rules[k.THRESHOLD] = self.rules.long_prefill_token_threshold * others
         cache = self._cache

@@ -1,9 +1,9 @@
-"""How many files one change of each kind touches, found by making it.
+"""Number of files that one change of each kind touches, found by making it.
 
 In a copy of the project one file of the example plug-in is put where the product has
-its own of that kind. Tests then say what is missing: the README's tables are written by
-their command, and the choice of a method or policy gets its word by hand. What the copy
-differs in at the end is what the change touches.
+its own of that kind. Tests then report missing parts: the README's tables are written
+by their command, and the page on the choice of a method or policy is edited by hand.
+The files that differ at the end are those that the change touches.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Kind:
     source : str
         File of the plug-in.
     target : str
-        Where the product would have it.
+        Its path in the product.
     name : str
-        What it registers.
+        Name that it registers.
     before : int, optional
         Files that such a change touched before there were tables of everything.
     """

@@ -90,7 +90,7 @@ class Method:
 
 
 PACKAGES = ("sortedf.methods", "sortedf.groups")
-"""Where methods are; each group selector is one."""
+"""Packages with methods; each group selector is one."""
 
 METHODS: Table[Method] = Table("method", *PACKAGES)
 """Every method, by the name that `solve` takes."""

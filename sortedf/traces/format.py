@@ -153,7 +153,7 @@ def _stages() -> Iterator[list[Format]]:
 
 
 def _own_first(formats: Iterable[Format]) -> list[Format]:
-    # Those that want more columns come before those that are content with less.
+    # Formats that require more columns come first.
     return sorted(formats, key=lambda known: (known.name != OWN, not known.also))
 
 

@@ -16,7 +16,7 @@ KV_BUDGET = 16492  # tokens of KV cache
 
 
 def main(path: str | None = None) -> None:
-    """Go from a trace to a schedule that somebody else can check."""
+    """Go from a trace to a schedule that can be checked independently."""
     # A trace is two columns, prefill_tokens and decode_tokens. Without one, draw 200
     # requests: four chats for each long document.
     if path is None:
@@ -39,8 +39,8 @@ def main(path: str | None = None) -> None:
     gap = best.tel / floor.value - 1
     print(f"so auto is at most {gap:.1%} above the best possible")
 
-    # Both go into files that anybody can check: the checker and the evaluation of the
-    # certificate share no code with the solvers.
+    # Both are written to files for independent checks: the checker and the evaluation
+    # of the certificate share no code with the solvers.
     sortedf.write_schedule(best, "schedule.json")
     write_certificate(floor.certificate, "certificate.json")
 
