@@ -13,6 +13,7 @@ ROOT = TESTS.parent
 CROSS_CUTTING = {
     "benchmarks/test_benchmarks.py": "a dry run of each",
     "benchmarks/test_kept_pages.py": "pages against their rows",
+    "fuzz/test_fuzz.py": "readers fed with broken files",
     "online/executor/batch/test_kills.py": "commands that are killed",
     "online/executor/batch/test_real_engine.py": "the whole command on vLLM",
     "online/executor/test_cache_agreement.py": "prefixes in vLLM and the step engine",

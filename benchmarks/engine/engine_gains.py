@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.common.data import scaled_mix
 from benchmarks.common.registry import Spec, markdown_table
+from benchmarks.engine.parts.baseline import run_baseline
 from benchmarks.engine.parts.courses import engine_settings, execute
-from online.executor.baseline import run_baseline
 from online.executor.execution import plan_run
 
 if TYPE_CHECKING:

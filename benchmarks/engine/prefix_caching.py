@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.common.registry import Spec, markdown_table
+from benchmarks.engine.parts.baseline import run_baseline
 from benchmarks.engine.parts.played_device import played
 from online.driver import drive
-from online.executor.baseline import run_baseline
 from online.executor.prompts import random_prompt
 from online.executor.vllm_engine import VllmEngine, VllmSettings
 from online.policy import make_policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from online.policies.parts.answers import Answers
+from online.answer_lengths import AnswerLengths
 from online.policies.parts.boost_queue import BoostQueue
 from online.policies.parts.expected_room import ExpectedRoom
 from online.policies.parts.listed import fitting_head
@@ -14,6 +14,9 @@ from online.state import NOTHING, Decision
 
 if TYPE_CHECKING:
     from online.state import State
+
+LONGEST = 2**16
+"""Largest length of an answer distinguished."""
 
 LOOK_EVERY = 16
 """Steps after which expected usage is evaluated again without an event."""
@@ -68,5 +71,5 @@ def svf_blind(
     margin : float
         Standard deviations of the expected usage to keep free.
     """
-    answers = Answers()
+    answers = AnswerLengths(LONGEST)
     return Blind(BoostQueue(share, gamma, answers), ExpectedRoom(answers, margin))

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from online.prediction import (
     ERRORS,
-    RemainingLife,
-    conformal_bounds,
     length_classes,
     make,
 )
@@ -110,37 +108,6 @@ def test_wider_classes_are_fewer():
     ]
     assert counts == sorted(counts, reverse=True)
     assert counts[-2:] == [2, 1]
-
-
-def test_conformal_bounds_hold_as_often_as_promised():
-    """On requests that were not used for calibration."""
-    predicted = make("lognormal", sigma=0.8)(LENGTHS, np.random.default_rng(5))
-    known, fresh = slice(0, 1000), slice(1000, None)
-    lower, upper = conformal_bounds(
-        predicted[fresh], predicted[known], LENGTHS[known], coverage=0.9
-    )
-    inside = (lower <= LENGTHS[fresh]) & (LENGTHS[fresh] <= upper)
-    assert inside.mean() == pytest.approx(0.9, abs=0.02)
-
-
-def test_too_few_known_ones_promise_nothing():
-    three = np.array([5, 6, 7])
-    lower, upper = conformal_bounds(three, three, three, coverage=0.9)
-    assert set(lower.tolist()) == {1}
-    assert set(upper.tolist()) == {2**31}
-
-
-@given(st.lists(st.integers(1, 40), max_size=40), st.integers(0, 45))
-def test_remaining_life_is_the_mean_over_longer_ones(lengths, made):
-    """As counted by hand; as long again where nothing longer was seen."""
-    life = RemainingLife(40)
-    half = len(lengths) // 2
-    life.observe(np.array(lengths[:half], dtype=np.int64))
-    life.remaining(np.array([made]))  # what was learned so far is not kept for good
-    life.observe(np.array(lengths[half:], dtype=np.int64))
-    longer = [o - made for o in lengths if o > made]
-    expected = sum(longer) / len(longer) if longer else max(min(made, 40), 1)
-    assert life.remaining(np.array([made]))[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("factor", [1e9, 1e19, 1e300])

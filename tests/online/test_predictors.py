@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.policy import make_policy
-from online.predictors import History, make_predictor
+from online.predictors import make_predictor
 from online.simulator import simulate
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
@@ -21,7 +21,7 @@ from sortedf.engine_model import EngineModel
 )
 def test_history_is_the_mean_of_longer_answers(batches, made, least):
     """Equal to looking through all that was taken in, in batches that grow."""
-    history = History(longest=40, least=least)
+    history = make_predictor("history", longest=40, least=least)
     known, waiting = [], []
     for batch in batches:
         history.observe(batch)
@@ -72,7 +72,7 @@ def test_the_simulator_learns_as_it_goes():
     instance = Instance([4] * n, [5, 15] * (n // 2), 100, arrival=np.arange(n) * 20)
     policy = Seen()
     simulate(instance, policy, EngineModel.vllm(100), predicted=np.full(n, 99),
-             predictor=History(longest=90, least=8))  # fmt: skip
+             predictor=make_predictor("history", longest=90, least=8))  # fmt: skip
     early = [policy.predicted[i] for i in range(8)]
     assert set(early) == {97}  # as told, and no more than the cache holds
     assert policy.predicted[n - 1] == 10
@@ -88,6 +88,6 @@ def test_history_is_better_than_nothing_for_the_order():
     blind = simulate(instance, "svf", EngineModel.vllm(400), predicted=np.full(n, 399))
     learned = simulate(
         instance, "svf", EngineModel.vllm(400), predicted=np.full(n, 399),
-        predictor=History(longest=399, least=8),
+        predictor=make_predictor("history", longest=399, least=8),
     )  # fmt: skip
     assert learned.completion_s.mean() < 0.7 * blind.completion_s.mean()

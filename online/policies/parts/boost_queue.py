@@ -10,6 +10,7 @@ import numpy as np
 from online.policies.parts import ranks
 from online.policies.parts.boost import FIRST_COME, boost, checked_gamma
 from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.responses import ended_lengths
 from online.policies.parts.work import engine_work_s
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -17,7 +18,7 @@ from sortedf.step_time import UNIT_STEPS, StepTime
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from online.policies.parts.answers import Answers
+    from online.answer_lengths import AnswerLengths
     from online.requests import RequestView
     from online.state import State
 
@@ -58,12 +59,12 @@ class BoostQueue:
         of the backlog's work.
     gamma : float, optional
         A fixed value instead, in 1/seconds.
-    answers : Answers, optional
+    answers : AnswerLengths, optional
         Distribution of answer lengths, used instead of predicted lengths.
     """
 
     def __init__(
-        self, share: float, gamma: float | None, answers: Answers | None = None
+        self, share: float, gamma: float | None, answers: AnswerLengths | None = None
     ) -> None:
         if not (math.isfinite(share) and share > 0):
             raise ValueError(f"share = {share} but must be a number above 0.")
@@ -79,7 +80,7 @@ class BoostQueue:
     def update(self, state: State) -> None:
         """Apply what joined, left and changed; sort again if all scores changed."""
         self._rules, self._time = state.rules, state.step_time
-        refreshed = self._answers is not None and self._answers.update(state)
+        refreshed = self._learn(state)
         self._count(state, refreshed)
         self._queue.update(state)
         if self._adapt() or refreshed:
@@ -88,6 +89,14 @@ class BoostQueue:
     def head(self, count: int) -> list[int]:
         """Return the first `count` ids."""
         return self._queue.head(count)
+
+    def _learn(self, state: State) -> bool:
+        """Observe completed answers; return whether their means have changed."""
+        if self._answers is None:
+            return False
+        before = self._answers.count
+        self._answers.observe(ended_lengths(state))
+        return self._answers.count > before
 
     def _count(self, state: State, refreshed: bool) -> None:
         for i in state.left:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from online.policies.parts.answers import Answers
+    from online.answer_lengths import AnswerLengths
     from online.state import State
 
     Ints = NDArray[np.int64]
@@ -36,12 +36,12 @@ class ExpectedRoom:
 
     Parameters
     ----------
-    answers : Answers
+    answers : AnswerLengths
         Must be updated before each call.
     margin : float
     """
 
-    def __init__(self, answers: Answers, margin: float) -> None:
+    def __init__(self, answers: AnswerLengths, margin: float) -> None:
         if not (math.isfinite(margin) and margin >= 0):
             raise ValueError(f"margin = {margin} but must be a number, 0 or more.")
         self.margin = margin

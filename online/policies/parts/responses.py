@@ -1,4 +1,4 @@
-"""Response times of completed requests, from snapshots."""
+"""Response times and answer lengths of completed requests, from snapshots."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def response_times(state: State) -> list[float]:
     each = state.requests.each
     arrival_s, made = each.arrival_s, each.output_tokens
     return [state.now_s - arrival_s[i] for i in state.ended if made[i]]
+
+
+def ended_lengths(state: State) -> list[int]:
+    """Answer lengths of requests ended since the last decision, with output tokens."""
+    made = state.requests.each.output_tokens
+    return [made[i] for i in state.ended if made[i]]

@@ -128,7 +128,7 @@ def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
 
 def test_stock_scheduler_is_fcfs(real_engine):
     """Our `fcfs` finishes every request in the step in which plain vLLM does."""
-    from online.executor.baseline import run_baseline
+    from benchmarks.engine.parts.baseline import run_baseline
     from online.executor.vllm_engine import VllmSettings
 
     instance = scaled_mix(150, 5)

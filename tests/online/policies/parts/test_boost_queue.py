@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online import step_kernels as k
-from online.policies.parts.answers import Answers
+from online.answer_lengths import AnswerLengths
 from online.policies.parts.boost_queue import CLOSE, Backlog, BoostQueue
 from online.policies.parts.expected_room import POINTS, ExpectedRoom
+from online.policies.parts.responses import ended_lengths
 from online.policies.parts.work import engine_work_s
 from online.policies.svf_blind import LOOK_EVERY, svf_blind
 from online.policy import make_policy
@@ -30,13 +31,13 @@ DECODE = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]
 PREFILL = [7, 2, 9, 1, 6, 4, 30, 2, 8, 3, 1, 5, 60, 4, 2, 9, 7, 1, 2, 5]
 
 
-def finished(lengths: list[list[int]]) -> Answers:
+def finished(lengths: list[list[int]]) -> AnswerLengths:
     """Answers that ended in one batch after the other."""
-    answers = Answers()
+    answers = AnswerLengths(2**16)
     for batch in lengths:
         world = World([1] * len(batch), batch)
         world.table.ints[k.OUTPUT_TOKENS, : len(batch)] = batch
-        answers.update(world.look(ended=list(range(len(batch)))))
+        answers.observe(ended_lengths(world.look(ended=list(range(len(batch))))))
     return answers
 
 

@@ -1,0 +1,31 @@
+"""Lengths of completed answers, as counted by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online.answer_lengths import AnswerLengths
+
+
+@given(st.lists(st.integers(1, 40), max_size=40), st.integers(0, 45))
+def test_what_remains_is_the_mean_over_longer_ones(lengths, made):
+    """As counted by hand; as long again where nothing longer was seen."""
+    known = AnswerLengths(40)
+    for length in lengths:
+        known.observe([length])
+        known.remaining(np.array([made]))  # what was learned so far is not kept
+    seen = lengths[: known.count]
+    longer = [o - made for o in seen if o > made]
+    expected = sum(longer) / len(longer) if longer else max(min(made, 40), 1)
+    assert known.remaining(np.array([made]))[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("largest", "least", "message"), [(0, 1, "longest = 0"), (5, 0, "least = 0")]
+)
+def test_limits_are_at_least_one(largest, least, message):
+    with pytest.raises(ValueError, match=message):
+        AnswerLengths(largest, least)
