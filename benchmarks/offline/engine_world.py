@@ -25,7 +25,7 @@ SEEDS = (5, 6, 7)
 
 TIME_LIMIT_S = 60.0
 
-METHODS = ("fcfs", "mc-sf", "svf", "sorted-f", "work", "auto")
+METHODS = ("fcfs", "mc-sf", "svf", "sorted-f", "least-work", "auto")
 
 ENGINES = {
     "60k, 256, 2,048": EngineModel.vllm(60_000, 16, 256, 2048),

@@ -87,7 +87,7 @@ def engine_plan_for(
         Lengths and arrivals in steps; its own engine is not looked at.
     rules : EngineModel
     method : str
-        "auto", "work" or a list rule: see `sortedf.engine_plan.planning`.
+        "auto", "least-work" or a list rule: see `sortedf.engine_plan.planning`.
     **options
         As for `plan_engine`.
     """

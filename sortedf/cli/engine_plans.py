@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 NAMED = 5
 """Largest number of requests that can never run named in a message."""
 
-COMPARED = ("fcfs", "mc-sf", "svf", "sorted-f", "work", "auto")
+COMPARED = ("fcfs", "mc-sf", "svf", "sorted-f", "least-work", "auto")
 """Methods compared if none are named."""
 
 

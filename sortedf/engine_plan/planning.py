@@ -10,7 +10,7 @@ import numpy as np
 
 from sortedf.arrays import checked_int
 from sortedf.engine_plan.plan import Admission, Follower
-from sortedf.engine_plan.starting_orders import by_rule, by_work, starting_orders
+from sortedf.engine_plan.starting_orders import by_least_work, by_rule, starting_orders
 from sortedf.methods.table import RULES
 from sortedf.registry import load_plugins
 
@@ -82,8 +82,8 @@ def plan_engine(
     ----------
     workload : EngineWorkload
     method : str
-        "auto", "work" for the smallest own work in seconds first, or a list rule of
-        `sortedf.METHODS`.
+        "auto", "least-work" for the smallest own work in seconds first, or a list
+        rule of `sortedf.METHODS`.
     backfill : int, optional
         Largest number of requests that do not fit and are passed over in a step; 0 if
         left out, except that "auto" chooses.
@@ -143,13 +143,13 @@ def plan_engine(
 def engine_methods() -> list[str]:
     """Names of the methods for an engine: a search, own work, and list rules."""
     load_plugins()
-    return ["auto", "work", *RULES]
+    return ["auto", "least-work", *RULES]
 
 
 def _listed(workload: EngineWorkload, method: str) -> Ints:
     """Return the order of a list rule."""
-    if method == "work":
-        return by_work(workload, (1.0, 0.0, 0.0))
+    if method == "least-work":
+        return by_least_work(workload)
     return by_rule(workload, method)
 
 

@@ -57,12 +57,24 @@ def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
     return np.asarray(np.argsort(work, kind="stable"))
 
 
+def by_least_work(workload: EngineWorkload) -> Ints:
+    """Smallest own work in seconds first, by what of a step's room is scarcest.
+
+    It is the order of the policy `least-work`: the part of the constant is the largest
+    of those by requests, by blocks and by tokens.
+    """
+    own, shared, constant = request_work(workload)
+    work = own + constant * shared.max(axis=0)
+    return np.asarray(np.argsort(work, kind="stable"))
+
+
 def starting_orders(workload: EngineWorkload) -> dict[str, Ints]:
     """Return initial orders by name."""
     names = [*TRIED]
     if workload.num_requests <= GROUPED_UP_TO:
         names.append(GROUPED)
     orders = {name: by_rule(workload, name) for name in names}
+    orders["least-work"] = by_least_work(workload)
     for parts in product(range(PARTS + 1), repeat=3):
         if sum(parts) == PARTS:
             weight = tuple(part / PARTS for part in parts)
