@@ -30,7 +30,6 @@ CROSS_CUTTING = {
     "online/policies/test_shared_prefixes.py": "prefixes, in every policy",
     "online/policies/test_starvation.py": "waiting limits, in every policy",
     "online/ranking/test_real_encoder.py": "a published encoder",
-    "sortedf/engine_plan/test_plans.py": "plans, their checker and a slow engine",
     "sortedf/guide/test_pages.py": "pages against the tables",
     "sortedf/guide/test_plugin.py": "the guide's plug-in, built and used",
     "sortedf/guide/test_tutorials.py": "each tutorial as a script",
