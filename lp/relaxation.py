@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from lp.formulation import (
 )
 from lp.highs import SOLVERS, Model, Solution, SolverStatus
 from lp.horizon import good_schedule, relaxed_horizon
-from lp.prices import certify
+from lp.prices import certify, dual_value, fixed_point
 from sortedf.bounds import Bound, register_bound
 
 if TYPE_CHECKING:
@@ -29,12 +30,20 @@ if TYPE_CHECKING:
     from sortedf.bounds import BoundOptions
     from sortedf.certificate import Certificate
     from sortedf.instance import Instance
+    from sortedf.schedule import Schedule
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-9
 """Weight of a start up to which it is left out of the solution."""
+
+SAME = 1e-6
+"""Relative difference up to which a program and its prices have the same value."""
+
+LONGER = 1.5
+"""Factor of a horizon that was too short."""
+
 MAX_GENERATED = 200_000_000
 """Entries of the largest matrix whose program is solved by column generation.
 
@@ -110,7 +119,8 @@ def solve_relaxation(
     instance : Instance
     horizon : int, optional
         Last step in which a request may run. By default `lp.horizon.relaxed_horizon`
-        of a good schedule. The certificate is valid for any horizon.
+        of a good schedule, and longer where that turns out to be too short for the
+        relaxation's value. The certificate is valid for any horizon.
     solver : str
         "columns" is column generation, by far the fastest; one of `lp.highs.SOLVERS`
         passes the whole matrix to HiGHS.
@@ -145,29 +155,69 @@ def solve_relaxation(
         known = ", ".join(("columns", *SOLVERS))
         raise ValueError(f"unknown solver {solver!r}; choose one of: {known}.")
     schedule = good_schedule(instance)
-    if horizon is None:
-        horizon = relaxed_horizon(schedule)
+    if max_nonzeros is None:
+        max_nonzeros = MAX_GENERATED if solver == "columns" else MAX_NONZEROS
+    end = relaxed_horizon(schedule) if horizon is None else horizon
+    refuse_too_large(_size(instance, end), max_nonzeros)
+    while True:
+        left = None
+        if time_limit_s is not None:
+            left = max(time_limit_s - (time.perf_counter() - began), 0.0)
+        found = _solve_within(instance, schedule, end, solver, left, progress)
+        relaxation = _relaxation(instance, found, time.perf_counter() - began)
+        longer = math.ceil(LONGER * end)
+        if (
+            horizon is not None
+            or not _needs_later_starts(instance, relaxation)
+            or _size(instance, longer) > max_nonzeros
+        ):
+            return relaxation
+        end = longer
+
+
+def _needs_later_starts(instance: Instance, found: Relaxation) -> bool:
+    """Whether a start after the horizon is cheaper than all before it.
+
+    Its memory has no price, so that the prices prove less than the program's value.
+    """
+    if found.status is not SolverStatus.OPTIMAL or found.objective is None:
+        return False
+    rounded = fixed_point(instance, found.prices)
+    _, value = dual_value(instance, rounded)
+    proven = math.ldexp(value, -rounded.scale_bits)
+    return proven < found.objective - SAME * max(found.objective, 1.0)
+
+
+def _size(instance: Instance, horizon: int) -> int:
+    """Entries of the largest table that is needed for a horizon."""
+    # Starts are priced from a table with a row for each residue of a block.
+    table = horizon * instance.engine.block_size
+    latest = horizon - instance.decode
+    return max(num_nonzeros(instance, latest, caps=False), table)
+
+
+def _solve_within(
+    instance: Instance,
+    schedule: Schedule,
+    horizon: int,
+    solver: str,
+    time_limit_s: float | None,
+    progress: Callable[[int, int], None] | None,
+) -> Generated:
+    """Solve the program of the starts whose requests end within the horizon."""
     if solver == "columns" and schedule.makespan > horizon:
         solver = "simplex"  # there is no initial schedule within the horizon
     latest = horizon - instance.decode
-    if max_nonzeros is None:
-        max_nonzeros = MAX_GENERATED if solver == "columns" else MAX_NONZEROS
-    # Starts are priced from a table with a row for each residue of a block.
-    table = horizon * instance.engine.block_size
-    size = max(num_nonzeros(instance, latest, caps=False), table)
-    refuse_too_large(size, max_nonzeros)
     formulation = formulate(instance, latest, caps=False)
     if not instance.num_requests:
-        found = _unsolved(SolverStatus.OPTIMAL, "no requests", 0.0)
-    elif (latest < instance.arrival).any():
-        found = _unsolved(SolverStatus.INFEASIBLE, "a request ends after the horizon")
-    elif solver == "columns":
-        found = generate_columns(
+        return _unsolved(SolverStatus.OPTIMAL, "no requests", 0.0)
+    if (latest < instance.arrival).any():
+        return _unsolved(SolverStatus.INFEASIBLE, "a request ends after the horizon")
+    if solver == "columns":
+        return generate_columns(
             formulation, schedule.start, time_limit_s=time_limit_s, progress=progress
         )
-    else:
-        found = _solve_whole(formulation, solver, time_limit_s)
-    return _relaxation(instance, found, time.perf_counter() - began)
+    return _solve_whole(formulation, solver, time_limit_s)
 
 
 @register_bound(

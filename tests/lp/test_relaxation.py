@@ -62,6 +62,16 @@ def test_primal_and_dual_meet(instance, solver):
     assert proven_bound(instance, found.certificate) == found.bound
 
 
+@pytest.mark.parametrize("solver", ["columns", "simplex"])
+def test_a_horizon_that_is_too_short_is_made_longer(solver):
+    """The usual horizon is 9 here; with it the prices proved 17, and 56/3 is right."""
+    instance = Instance([1] * 5, [1, 1, 5, 5, 5], kv_budget=16)
+    found = solve_relaxation(instance, solver=solver)
+    assert found.objective == pytest.approx(56 / 3)
+    assert found.bound == 19
+    assert solve_relaxation(instance, solver=solver, horizon=9).bound == 17
+
+
 @settings(max_examples=60)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_the_bound_is_not_above_the_optimum(instance):
