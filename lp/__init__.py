@@ -1,7 +1,7 @@
 """Relaxations and lower bounds; builds on `sortedf` only.
 
-What is here by name is found without an import: the package is an entry point of the
-group `sortedf.plugins`.
+Its bounds and methods are found by name without an import: the package is an entry
+point of the group `sortedf.plugins`.
 """
 
 from lp.prices import certify

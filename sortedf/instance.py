@@ -47,7 +47,7 @@ class Instance:
         First step after which a request may run, `a`; 0 for all (a backlog) if left
         out.
     engine : EngineModel, optional
-        The engine with its budget, where it is not the papers' model.
+        The engine with its budget, if it is not the papers' model.
 
     Raises
     ------

@@ -52,14 +52,14 @@ EXAMPLE = (
     "--plot usage.png"
 )
 MOST_NAMED = 5
-"""Requests that can never run and are named one by one, at most."""
+"""Largest number of requests that can never run named in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRun(EngineOptions):
     """A trace and an engine; each field is an option."""
 
-    # What runs everywhere: blocks of 32 tokens are what vLLM has on a CPU.
+    # Values for every device: on a CPU vLLM's blocks have 32 tokens.
     DEFAULTS: ClassVar = {
         **PRESETS["vllm-offline"],
         "block_size": 32,

@@ -99,7 +99,7 @@ class PlannedSteps:
         return np.asarray(self._position[ids])
 
     def decide(self, state: State) -> Decision:
-        """Start what is due."""
+        """Start the requests that are due."""
         self._queue.update(state)
         due: list[int] = []
         for i in self._queue:

@@ -44,7 +44,7 @@ class EngineOptions:
         bool | None,
         typer.Option(
             "--chunked-prefill/--whole-prefill",
-            help="Cut prompts to what is left of a step's tokens, or never.",
+            help="Cut prompts to the remaining tokens of a step, or never.",
         ),
     ] = None
     long_prefill_token_threshold: Annotated[
@@ -53,7 +53,7 @@ class EngineOptions:
     ] = None
     reserve_prompt: Annotated[
         bool | None,
-        typer.Option(help="Admit a request only with room for its whole prompt."),
+        typer.Option(help="Admit a request only if its whole prompt fits."),
     ] = None
     watermark: Annotated[
         float | None,
@@ -61,7 +61,7 @@ class EngineOptions:
     ] = None
     eviction: Annotated[
         Literal["recompute", "restart"] | None,
-        typer.Option(help="What an evicted request keeps: its tokens, or nothing."),
+        typer.Option(help="An evicted request keeps its tokens, or starts again."),
     ] = None
     prefix_caching: Annotated[
         bool | None,

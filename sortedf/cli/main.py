@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input. An error is one
     line on standard error with the problem, its location and the allowed values.
     """
-    if sys.stderr is None:  # closed: what is said there goes nowhere
+    if sys.stderr is None:  # closed: its output is discarded
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  until the end
     if sys.stdout is None:
         sys.exit(_fail("standard output is closed.", 1))

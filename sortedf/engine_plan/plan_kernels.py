@@ -64,7 +64,7 @@ def _overflow(
     soon = step <= hint <= last
     if soon and used[hint % span] + _blocks_in(hint, first, slots, size) > blocks:
         return hint
-    for at in range(last, step - 1, -1):  # what it holds only grows
+    for at in range(last, step - 1, -1):  # its KV only grows
         if used[at % span] + _blocks_in(at, first, slots, size) > blocks:
             return at
     return NOTHING

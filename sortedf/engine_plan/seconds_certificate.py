@@ -26,9 +26,9 @@ own_j`, and every later token has a step of its own, so that work is on average 
 `e_j / 2 + T_j` before completion, `T_j = e_{j+1} + ... + e_o`. For a prompt done in one
 step of `L = alpha + beta (s - 1) + g' + delta s` it is `L / 2 + T_1`. Let it be cut so
 that `x` positions are computed before the last chunk. They come `alpha` or more
-earlier, and behind the whole last position; what the last position has comes `beta x /
-2` later than with the whole prompt. In all the sum of work times distance differs by at
-least
+earlier, and behind the whole last position; the work of the last position comes `beta x
+/ 2` later than with the whole prompt. In all the sum of work times distance differs by
+at least
 
     (beta + b) (alpha h(x) + (g' + delta s) x / 2) - F beta x / 2,
 

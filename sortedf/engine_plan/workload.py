@@ -49,7 +49,7 @@ class EngineWorkload:
     step_times: tuple[StepTime, ...] = (UNIT_STEPS,)
     arrival_s: NDArray[np.float64] = None  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # what may be given, as against what is then there
+    if TYPE_CHECKING:  # types of arguments, which differ from those of the attributes
 
         def __init__(
             self,

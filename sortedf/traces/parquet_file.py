@@ -92,10 +92,10 @@ def write_parquet(
 def _refuse_bomb(
     table: Any, wanted: list[str], clock: bool, path: str, pa: Any
 ) -> None:
-    """Refuse what would fill memory, by what the file says of itself.
+    """Refuse a file whose content would fill memory, by its metadata.
 
-    A value that stands in each of very many rows is stored once, and a long text of one
-    letter takes a few bytes.
+    A value repeated in very many rows is stored once, and a long text of one letter
+    takes a few bytes.
     """
     for name in wanted:
         kind = table.schema_arrow.field(name).type

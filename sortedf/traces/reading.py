@@ -107,8 +107,8 @@ def read_trace(
     path : path
     tokenizer : callable or path, optional
         For formats that hold texts: a function from a text to its number of tokens,
-        or a tokenizer.json or its folder. Only the texts are counted, without what a
-        chat template adds.
+        or a tokenizer.json or its folder. Only the texts are counted, without the
+        tokens of a chat template.
 
     Returns
     -------
