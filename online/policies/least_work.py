@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class OwnWork:
-    """Rank of requests by what they cost an engine, in seconds.
+    """Rank of requests by their own work in seconds.
 
-    What the tokens of a request take whatever else runs, and its part of the constant
-    of steps: by places, by KV or by tokens, whichever is most.
+    Own work is the time of a request's tokens alone plus its share of the constant part
+    of its steps: the largest of its shares of `max_num_seqs`, KV and a step's tokens.
     """
 
     def __init__(self, rules: EngineModel, step_time: StepTime) -> None:
@@ -54,7 +54,7 @@ class LeastWork:
     """
 
     def __init__(self, admission: Admission, backfill: int) -> None:
-        by_rank(None, admission, backfill)  # refuses bad options before a run
+        by_rank(None, admission, backfill)  # raises for bad options before a run
         self._options = admission, backfill
         self._policy: ListPolicy | None = None
 
@@ -70,7 +70,7 @@ class LeastWork:
     "least-work", about="least own work in seconds first", knows="a length"
 )
 def least_work(admission: Admission = "look-ahead", backfill: int = 0) -> LeastWork:
-    """Least own work first, where step times are known; `svf` where only KV counts.
+    """Least own work first, by the step times; equals `svf` if only KV is limited.
 
     Parameters
     ----------

@@ -58,10 +58,10 @@ def by_work(workload: EngineWorkload, weight: tuple[float, ...]) -> Ints:
 
 
 def by_least_work(workload: EngineWorkload) -> Ints:
-    """Smallest own work in seconds first, by what of a step's room is scarcest.
+    """Smallest own work in seconds first, with each request's largest share of a step.
 
-    It is the order of the policy `least-work`: the part of the constant is the largest
-    of those by requests, by blocks and by tokens.
+    It is the order of the policy `least-work`: the share of the constant part is the
+    largest of those by requests, by blocks and by tokens.
     """
     own, shared, constant = request_work(workload)
     work = own + constant * shared.max(axis=0)
