@@ -119,7 +119,7 @@ def solve_relaxation(
     instance : Instance
     horizon : int, optional
         Last step in which a request may run. By default `lp.horizon.relaxed_horizon`
-        of a good schedule, and longer where that turns out to be too short for the
+        of a good schedule, and longer if that is too short for the
         relaxation's value. The certificate is valid for any horizon.
     solver : str
         "columns" is column generation, by far the fastest; one of `lp.highs.SOLVERS`

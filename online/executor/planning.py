@@ -84,7 +84,7 @@ def engine_plan_for(
     Parameters
     ----------
     instance : Instance
-        Lengths and arrivals in steps; its own engine is not looked at.
+        Lengths and arrivals in steps; its engine is ignored.
     rules : EngineModel
     method : str
         "auto", "least-work" or a list rule: see `sortedf.engine_plan.planning`.
@@ -98,7 +98,7 @@ def engine_plan_for(
 def read_engine_plan(
     instance: Instance, rules: EngineModel, start: list[int], order: list[int]
 ) -> EnginePlan:
-    """Return a plan that was made before, if the engine can follow it.
+    """Return the plan of a file, if the engine can follow it.
 
     Raises
     ------
