@@ -16,8 +16,6 @@ from sortedf.generator import generate
 from sortedf.step_time import PRESETS, StepTime
 from tests.sortedf.engine_plan.workloads import workloads
 
-pytestmark = pytest.mark.kernel
-
 
 @settings(max_examples=100)
 @given(workloads(max_requests=8, max_length=9))

@@ -21,8 +21,6 @@ from sortedf.traces import Trace
 from tests.sortedf.engine_plan.brute import least_total
 from tests.sortedf.engine_plan.workloads import workloads
 
-pytestmark = pytest.mark.kernel
-
 admissions = st.builds(
     Admission,
     st.integers(0, 3),
@@ -30,6 +28,7 @@ admissions = st.builds(
 )
 
 
+@pytest.mark.kernel
 @settings(max_examples=300, deadline=None)
 @given(workloads(max_requests=8, max_length=9), admissions, st.randoms())
 def test_any_order_is_a_plan_that_the_checker_confirms(workload, admission, random):
@@ -44,6 +43,7 @@ def test_any_order_is_a_plan_that_the_checker_confirms(workload, admission, rand
     assert report.total_s == pytest.approx(plan.total_s)
 
 
+@pytest.mark.kernel
 @settings(max_examples=150, deadline=None)
 @given(workloads(max_requests=8, max_length=9), admissions)
 def test_the_step_engine_follows_a_plan_step_for_step(workload, admission):
