@@ -306,7 +306,8 @@ def read_reasons() -> dict[tuple[str, ...], str]:
 
 
 def _reason_key(row: Row) -> tuple[str, ...]:
-    return (row["file"], row["function"], row["before"], row["after"])
+    change = (" ".join(row[key].split()) for key in ("before", "after"))
+    return (row["file"], row["function"], *change)
 
 
 SPEC = Spec("Small changes to the code, and how many its tests notice", run, page)

@@ -184,6 +184,7 @@ def test_scales_that_do_not_fit_are_refused(instance, certificate, bits):
     ("key", "value", "message"),
     [
         ("price", [1, -1], r"price\[1\] = -1"),
+        ("price", [2**62], r"price\[0\] = 4611686018427387904 but must be"),
         ("price", [1, 2.5], r"price\[1\] = 2.5"),
         ("price", [True], r"price\[0\] = True"),
         ("price", "1", "'price' is missing or is no list"),
@@ -201,6 +202,12 @@ def test_broken_files_are_refused(certificate, tmp_path, key, value, message):
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(CertificateError, match=message):
         read_certificate(path)
+
+
+def test_the_largest_price_of_a_file_is_taken(certificate, tmp_path):
+    path = tmp_path / "c.json"
+    write_certificate(replace(certificate, price=np.array([2**62 - 1])), path)
+    assert read_certificate(path).price.tolist() == [2**62 - 1]
 
 
 def test_files_that_are_no_certificates(tmp_path):

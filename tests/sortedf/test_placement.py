@@ -62,6 +62,11 @@ def test_a_negative_window_is_refused():
         place(Instance([1], [1], 9), [0], backfill=-1)
 
 
+def test_a_single_request_is_number_0():
+    with pytest.raises(ValueError, match=r"order\[0\] = 1 but must be"):
+        place(Instance([1], [1], 9), [1])
+
+
 def test_nothing_to_place():
     assert place(Instance([], [], 9), []).start.tolist() == []
     with pytest.raises(ValueError, match=r"order\[0\] = 1|1 entries"):
