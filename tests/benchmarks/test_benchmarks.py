@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import DEFAULT_DATA, SPECS, main
+from benchmarks.__main__ import SPECS, main
 from online.executor.vllm_version import installed_version
+from tests.real_data import FOLDER, HAS_DATA
 
 pytestmark = pytest.mark.slow
-
-HAS_DATA = (Path(DEFAULT_DATA) / "traces").is_dir()
 
 
 def cases():
@@ -33,12 +31,13 @@ def test_runs_and_keeps_raw_rows(name, tmp_path):
     """A dry run writes a page and the rows behind it, environment first."""
     needs = SPECS[name].needs
     if "data" in needs and not HAS_DATA:
-        pytest.skip(f"no real traces in {DEFAULT_DATA}; set SORTEDF_DATA")
+        pytest.skip(f"no real traces in {FOLDER}; set SORTEDF_DATA")
     if "commands" in needs:  # tests/online/executor/batch goes the same way
         pytest.skip("starts engines as commands of their own, for minutes")
     if name == "rank_worth_trained":
         pytest.skip("reads trained scores; test_rank_worth writes some for it")
-    assert main([name, "--quick", "--results", str(tmp_path)]) == 0
+    folders = ["--data", str(FOLDER), "--results", str(tmp_path)]
+    assert main([name, "--quick", *folders]) == 0
     lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     facts, *rows = map(json.loads, lines)
     assert {"commit", "numpy", "python", "unit_s"} <= set(facts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +10,8 @@ from scipy.stats import ks_2samp, spearmanr
 
 from sortedf.generator import KINDS, generate
 from sortedf.traces import read_trace, write_trace
+from tests.real_data import FOLDER, needs_data
 
-DATA = Path(
-    os.environ.get("SORTEDF_DATA")
-    or Path(__file__).resolve().parents[2].parent / "shared" / "data"
-)
 SOURCES = {
     "chat": ("lmsys_chat_first_turn", 0.220),
     "documents": ("arxiv_summarization_4k", -0.114),
@@ -58,13 +53,12 @@ def test_quantiles_are_the_published_ones(kind, field):
         assert below - 0.03 <= q <= up_to + 0.03, (q, length)
 
 
+@needs_data
 @pytest.mark.parametrize("kind", SOURCES)
 def test_distributions_are_those_of_the_real_traces(kind):
     """Kolmogorov-Smirnov distance at most 0.03, means within 5 %."""
-    path = DATA / "traces" / f"{SOURCES[kind][0]}.csv.gz"
-    if not path.exists():
-        pytest.skip(f"no {path}; the variable SORTEDF_DATA names the folder of traces")
-    real, made = read_trace(path), large(kind)
+    real = read_trace(FOLDER / "traces" / f"{SOURCES[kind][0]}.csv.gz")
+    made = large(kind)
     for field in ("prefill", "decode"):
         ours, theirs = getattr(made, field), getattr(real, field)
         assert ks_2samp(ours, theirs).statistic <= 0.03

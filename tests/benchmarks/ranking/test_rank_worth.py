@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.__main__ import DEFAULT_DATA, main
+from benchmarks.__main__ import main
 from benchmarks.ranking.parts.rank_worth_limit import limits, work_s
 from benchmarks.ranking.parts.rank_worth_page import chosen, gain, page
 from benchmarks.ranking.parts.rank_worth_traces import CHAT_ENGINE, WORKLOADS, lengths
@@ -16,11 +15,7 @@ from benchmarks.ranking.parts.rank_worth_trained_page import expected_gain
 from benchmarks.ranking.rank_worth_trained import NOISE, SCORES, curves
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import StepTime
-
-DATA = Path(DEFAULT_DATA)
-needs_data = pytest.mark.skipif(
-    not (DATA / "pairs").is_dir(), reason=f"no pairs in {DATA}; set SORTEDF_DATA"
-)
+from tests.real_data import FOLDER, needs_data
 
 
 def noise_row(order, seed, value, **more):
@@ -82,7 +77,7 @@ def test_the_limit_is_where_long_bursts_go(decode):
 @needs_data
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_every_workload_is_in_the_data(name):
-    prefill, decode = lengths(DATA, WORKLOADS[name])
+    prefill, decode = lengths(FOLDER, WORKLOADS[name])
     assert len(prefill) == len(decode) > 100
     assert min(prefill.min(), decode.min()) >= 1
 
@@ -118,7 +113,8 @@ def test_a_trained_ranker_against_its_yardsticks(tmp_path):
         {**known, "model": "another", "method": "x", "lengths": true, "scores": true},
     ]  # fmt: skip
     (tmp_path / SCORES).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["rank_worth_trained", "--quick", "--results", str(tmp_path)]) == 0
+    folders = ["--data", str(FOLDER), "--results", str(tmp_path)]
+    assert main(["rank_worth_trained", "--quick", *folders]) == 0
     _, *lines = (tmp_path / "rank_worth_trained.jsonl").read_text().splitlines()
     found = [json.loads(line) for line in lines]
     orders = {row["order"] for row in found}

@@ -6,23 +6,14 @@ import gzip
 import os
 import pickle
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sortedf.errors import TraceError
 from sortedf.traces import csv_file, read, read_trace
+from tests.real_data import FOLDER, needs_data
 from tests.sortedf.traces.files import OWN, OWN_LINE, put
-
-DATA = Path(
-    os.environ.get("SORTEDF_DATA")
-    or Path(__file__).resolve().parents[3].parent / "shared" / "data"
-)
-needs_data = pytest.mark.skipif(
-    not (DATA / "formats").is_dir(),
-    reason=f"no real traces in {DATA}; the variable SORTEDF_DATA names their folder",
-)
 
 # source, content, prefill, decode, arrival_s
 TABLES = {
@@ -266,7 +257,7 @@ def test_read_gives_an_instance(tmp_path):
 )
 def test_files_as_their_sources_publish_them(name, source, first, last_arrival_s):
     """The first 300 rows of four public traces."""
-    trace = read_trace(DATA / "formats" / name)
+    trace = read_trace(FOLDER / "formats" / name)
     assert (trace.source, trace.num_requests) == (source, 300)
     assert (trace.prefill[0], trace.decode[0]) == first
     assert trace.arrival_s.max() == pytest.approx(last_arrival_s, abs=1e-3)
@@ -275,8 +266,8 @@ def test_files_as_their_sources_publish_them(name, source, first, last_arrival_s
 @needs_data
 def test_the_azure_head_agrees_with_its_converted_form():
     """Our own columns and the publisher's give the same requests."""
-    head = read_trace(DATA / "formats" / "azure_2023_code_head.csv")
-    whole = read_trace(DATA / "traces" / "azure_2023_code.csv.gz")
+    head = read_trace(FOLDER / "formats" / "azure_2023_code_head.csv")
+    whole = read_trace(FOLDER / "traces" / "azure_2023_code.csv.gz")
     assert np.array_equal(head.prefill, whole.prefill[:300])
     assert np.array_equal(head.decode, whole.decode[:300])
     assert head.arrival_s == pytest.approx(whole.arrival_s[:300], abs=1e-6)
