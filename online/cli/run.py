@@ -11,7 +11,6 @@ import typer
 
 from online.cli.live import live_view
 from online.engine_table import ENGINES
-from online.metrics import hit_rate
 from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
@@ -285,6 +284,8 @@ def _content(
     refused: dict[int, str],
     step_s: list[float] | None,
 ) -> dict[str, Any]:
+    from online.metrics import hit_rate  # loads the compiler
+
     log = execution.log
     steps = log.steps
     return {
