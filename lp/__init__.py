@@ -3,7 +3,3 @@
 Its bounds and methods are found by name without an import: the package is an entry
 point of the group `sortedf.plugins`.
 """
-
-from lp.prices import certify
-
-__all__ = ["certify"]

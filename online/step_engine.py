@@ -278,6 +278,8 @@ class StepEngine:
             and not self.always_ask
             and self._out[k.RUNNING]  # else the clock does not go on by steps
             and self._last.stands(self.num_steps, now_s)
+            # Forecasts do not know how prompts are cut by the threshold.
+            and not self.rules.long_prefill_token_threshold
         ):
             return NOTHING
         quiet = self._quiet and not events and not self._left

@@ -436,6 +436,8 @@ class _WithPolicy:
         if (
             not self._calm
             or self.num_steps >= last.quiet_until
+            # Forecasts do not know how prompts are cut by the threshold.
+            or self.rules.long_prefill_token_threshold
             or waiting.joined
             or len(waiting.left) != self._foreseen
             or self._ended

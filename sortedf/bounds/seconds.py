@@ -84,7 +84,7 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
     >>> step_time = StepTime(1.0, prefill_token_s=0.5)
     >>> found = seconds_bound(EngineWorkload([3, 3], [2, 2], rules, (step_time,)))
     >>> round(found.total_s, 9)
-    8.0
+    9.0
     """
     began = time.perf_counter()
     best: SecondsCertificate | None = None

@@ -159,7 +159,7 @@ def test_bad_options(cli, rows_file, encoder, tmp_path):
     """Each with what is allowed."""
     folder = tmp_path / "ranker"
     for option, value, message in (
-        ("--loss", "triplet", "one of: pairwise, pointwise, listwise"),
+        ("--loss", "triplet", "one of: listwise, pairwise, pointwise"),
         ("--delta", 1.5, "delta = 1.5"),
         ("--model", "gpt-9", "no answers of model 'gpt-9'"),
         ("--device", "tpu", "device 'tpu' cannot be used"),
@@ -186,7 +186,9 @@ def test_bad_rankers_and_prompts(cli, ranker_folder, rows_file, tmp_path):
     assert "holds no ranker" in error
     error = refused(cli("rank", "score", ranker_folder, "--text", " "))
     assert "prompt 0 is empty" in error
-    assert "one of them" in refused(cli("rank", "score", ranker_folder))
+    assert "either a file of prompts or --text" in refused(
+        cli("rank", "score", ranker_folder)
+    )
     error = refused(cli("rank", "score", ranker_folder, "--text", "a", "--quantile", 2))
     assert "quantile = 2" in error
     error = refused(cli("rank", "score", ranker_folder, tmp_path / "none.jsonl"))

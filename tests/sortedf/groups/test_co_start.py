@@ -17,7 +17,9 @@ from tests.strategies import instances
 
 pytestmark = pytest.mark.kernel
 
-BLOCKS = st.builds(EngineModel, block_size=st.sampled_from([1, 2, 3, 7]))
+BLOCKS = st.builds(
+    EngineModel, kv_budget=st.just(1), block_size=st.sampled_from([1, 2, 3, 7])
+)
 
 
 def ids_of(instance: Instance, selector: CoStart | Exact) -> list[int]:
