@@ -44,6 +44,7 @@ def tight(n: int, seed: int, **caps: int) -> Instance:
     return Instance(prefill, decode, engine=EngineModel(budget, **caps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_prices_leave_out_nothing_that_matters(seed, monkeypatch):
     """The same optimum with every start within the horizon."""

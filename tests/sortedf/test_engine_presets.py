@@ -39,6 +39,7 @@ def test_presets_name_fields_of_the_engine(name):
 
 
 @VLLM
+@pytest.mark.vllm
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("memory_gib", "device", "size"),
@@ -82,6 +83,7 @@ def test_presets_are_what_vllm_sets(memory_gib, device, size, monkeypatch):
 
 
 @VLLM
+@pytest.mark.vllm
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("tokens", "seqs"), [(7, 8), (8, 8)])
 def test_what_vllm_refuses_is_refused(tokens, seqs):

@@ -38,6 +38,7 @@ def parts(prompts_):
     return [prompts_.take(list(part)) for part in cuts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RIVALS))
 def test_every_rival_learns_what_is_easy(learnable, embedding, name):
     """Long prompts have long answers here, and some words say the same."""
