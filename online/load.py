@@ -5,8 +5,8 @@ least
 
     N = max(sum v / M, sum (s + o - 1) / max_batched_tokens, sum o / max_num_seqs)
 
-steps, with `v = s o + o (o - 1) / 2` the KV that a request holds, summed over its steps
-(plus `o` if the token just made counts as well), and so is busy for at least
+steps, with `v = s o + o (o - 1) / 2` the KV that a request reads, summed over its steps
+(it holds `o` more if the token just made counts as well), and so is busy for at least
 
     W = constant * N + prefill_token * sum s + running * sum (o - 1) + kv_token * sum v
 
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 def busy_s(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
     """Least time `W` in seconds for which a trace keeps an engine busy."""
     s, o = trace.prefill.astype(np.float64), trace.decode.astype(np.float64)
-    kv = float((s * o + o * (o - 1) / 2 + rules.extra_slots * o).sum())
+    kv = float((s * o + o * (o - 1) / 2).sum())
+    held = kv + rules.extra_slots * float(o.sum())
     tokens = float((s + o - 1).sum())
     steps = max(
-        kv / (rules.num_blocks * rules.block_size),
+        held / (rules.num_blocks * rules.block_size),
         tokens / rules.tokens_cap,
         float(o.sum()) / rules.seqs_cap,
     )

@@ -103,6 +103,6 @@ def test_no_mistake_is_a_type_error(name, make, maker):
     with pytest.raises(ValueError, match="has no option 'nonsense'"):
         make(name, nonsense=1)
     for option in inspect.signature(maker).parameters:
-        if option not in ("start_s", "order"):  # arrays, for programs
+        if option not in ("start_s", "start", "order"):  # arrays, for programs
             with pytest.raises(ValueError, match=option):
                 make(name, **{option: [1]})

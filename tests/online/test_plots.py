@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -70,4 +71,4 @@ def test_what_cannot_be_drawn(outcomes):
     assert plot_load(bare).axes[0].get_xlabel() == "requests per second"
     backlog = partial(grid, parse_many("svf"))
     with pytest.raises(ValueError, match="a load or a rate"):
-        plot_load([type(bare[0])(backlog()[0], bare[0].metrics, None)])
+        plot_load([replace(bare[0], run=backlog()[0])])

@@ -21,7 +21,7 @@ from sortedf.traces import Trace
 RULES = EngineModel.vllm(4096, block_size=16, max_num_seqs=64, max_batched_tokens=512)
 MODEL = PRESETS["a100-llama-3-8b"]
 CHAT = arrive(generate("chat", 40, seed=1), "poisson", rate=8.0, seed=1)
-BY_NAME = sorted(set(POLICIES) - {"plan", "list"})
+BY_NAME = sorted(name for name, kind in POLICIES.items() if not kind.needs_plan)
 """Policies that need nothing but requests."""
 
 

@@ -206,7 +206,7 @@ def test_nothing_to_learn(settings):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "triplet"}, "one of: pairwise, pointwise, listwise"),
+        ({"loss": "triplet"}, "one of: listwise, pairwise, pointwise"),
         ({"delta": 1.0}, "delta = 1.0 but must be from 0 to below 1"),
         ({"margin": 0.0}, "margin = 0.0 but must be a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate = nan"),
