@@ -114,7 +114,7 @@ def test_no_such_device(folder):
 
 def test_folders_that_are_none(tmp_path, encoder):
     """A missing one, an empty one, an encoder."""
-    with pytest.raises(RankingError, match="is no folder: the folder that"):
+    with pytest.raises(RankingError, match="is no folder: a folder written by"):
         load_ranker(tmp_path / "none")
     for path in (tmp_path, encoder):
         with pytest.raises(RankingError, match="holds no ranker"):
