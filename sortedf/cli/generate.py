@@ -10,17 +10,21 @@ import typer
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.output import JsonOption, print_json
 from sortedf.errors import OutputError
-from sortedf.generator import generate
+from sortedf.generator import KINDS, generate
 from sortedf.traces import write_trace
 
-HELP = "Generate a synthetic trace: mix, chat, documents, code or reasoning."
-EXAMPLE = "Example: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv"
+HELP = (
+    "Generate a synthetic trace: mix, chat, documents, code or reasoning; where prompts "
+    "share prefixes: system-prompts, document-questions, few-shot or samples."
+)
+EXAMPLE = (
+    "Examples: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv; "
+    "sortedf generate document-questions --n 2000 --per-prefix 20 -o questions.csv"
+)
 
 
 def command(
-    kind: Annotated[
-        str, typer.Argument(help="mix, chat, documents, code or reasoning.")
-    ],
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}.")],
     n: Annotated[int, typer.Option("--n", help="Number of requests.", min=1)],
     output: Annotated[
         Path | None,
@@ -38,6 +42,14 @@ def command(
         float | None,
         typer.Option(help="Poisson arrivals per second; else a backlog."),
     ] = None,
+    per_prefix: Annotated[
+        int | None,
+        typer.Option(
+            help="Requests for each shared prefix, on average: 20 questions on a "
+            "document.",
+            min=1,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,7 +58,9 @@ def command(
     if output is None and path.exists():
         raise OutputError(f"{path} exists; give -o {path} to replace it.")
     refuse_unwritable(output)
-    trace = generate(kind, n, long_share=long_share, rate=rate, seed=seed)
+    trace = generate(
+        kind, n, long_share=long_share, rate=rate, seed=seed, per_prefix=per_prefix
+    )
     write_trace(trace, path)
     if as_json:
         print_json({"n": n, "path": str(path), "kind": kind, "seed": seed})

@@ -10,12 +10,13 @@ import numpy as np
 from sortedf.arrays import MAX_TOKENS, checked_int
 from sortedf.generator.length_draws import draw_mixture
 from sortedf.generator.quantiles import POPULATIONS
+from sortedf.generator.shared_prompts import SHARED_KINDS, draw_shared
 from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KINDS = ("mix", *POPULATIONS)
+KINDS = ("mix", *POPULATIONS, *SHARED_KINDS)
 """Kinds of trace that can be generated."""
 
 DEFAULT_LONG_SHARE = 0.2
@@ -29,14 +30,19 @@ def generate(
     long_share: float | None = None,
     rate: float | None = None,
     seed: int = 0,
+    per_prefix: int | None = None,
 ) -> Trace:
     """Generate a trace; the same arguments give the same trace.
 
     Parameters
     ----------
-    kind : {"mix", "chat", "documents", "code", "reasoning"}
-        "mix" is chat mixed with documents; for the others and their sources see
-        `sortedf.generator.quantiles`.
+    kind : str
+        A name in `KINDS`. "mix" is chat mixed with documents; for "chat", "documents",
+        "code" and "reasoning" and their sources see `sortedf.generator.quantiles`. In
+        the others prompts share prefixes: "system-prompts" are chats behind a few
+        system prompts, "document-questions" several questions on each article,
+        "few-shot" short answers behind the solved examples of a task, "samples"
+        several answers to the same prompt.
     n : int
         Number of requests.
     long_share : float, optional
@@ -47,6 +53,10 @@ def generate(
         request arrives at 0.
     seed : int
         Seed of all draws, at least 0. Lengths do not depend on `rate`.
+    per_prefix : int, optional
+        Requests for each shared prefix, on average; by default 250 for
+        "system-prompts", 20 for "document-questions", 100 for "few-shot" and 8 for
+        "samples". Only for these.
 
     Returns
     -------
@@ -73,6 +83,9 @@ def generate(
     seed = checked_int("seed", seed, minimum=0, maximum=2**63 - 1)
     if long_share is not None and kind != "mix":
         raise ValueError(f"long_share is for kind 'mix' only, not for {kind!r}.")
+    if per_prefix is not None and kind not in SHARED_KINDS:
+        names = ", ".join(SHARED_KINDS)
+        raise ValueError(f"per_prefix is for {names} only, not for {kind!r}.")
     share = DEFAULT_LONG_SHARE if long_share is None else long_share
     _check_number("long_share", share, 0 <= share <= 1, "from 0 to 1")
     if rate is not None:
@@ -80,14 +93,22 @@ def generate(
         _check_number("rate", rate, good, "above 0 requests per second")
     # Two generators, so that lengths do not depend on `rate`.
     lengths, times = np.random.default_rng(seed).spawn(2)
-    if kind == "mix":
+    ids = None
+    if kind in SHARED_KINDS:
+        shared = SHARED_KINDS[kind]
+        each = shared.per_prefix if per_prefix is None else per_prefix
+        each = checked_int("per_prefix", each, minimum=1, maximum=MAX_TOKENS)
+        prefill, decode, ids = draw_shared(shared, n, each, lengths)
+    elif kind == "mix":
         prefill, decode = _mixed(n, round(n * share), lengths)
     else:
         prefill, decode = draw_mixture(n, POPULATIONS[kind], lengths)
     arrival_s = np.zeros(n)
     if rate is not None:
         arrival_s[1:] = np.cumsum(times.exponential(1 / rate, n - 1))
-    return Trace(prefill, decode, arrival_s, source="generated", name=kind)
+    return Trace(
+        prefill, decode, arrival_s, source="generated", name=kind, prefix_ids=ids
+    )
 
 
 def _mixed(

@@ -14,6 +14,7 @@ from sortedf.errors import TraceError
 from sortedf.traces.columns import numbers_in_text
 from sortedf.traces.format import match_columns
 from sortedf.traces.opening import text_lines
+from sortedf.traces.prefix_ids import ids_in_text
 from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
         arrival="" if match.arrival is None else names[match.arrival],
         parse=numbers_in_text,
         chunks=_chunks(file, number + 1, match, len(fields), path),
+        prefix_ids="" if match.ids is None else names[match.ids[0]],
+        tokens_per_id=0 if match.ids is None else match.ids[1],
+        parse_ids=ids_in_text,
     )
 
 
@@ -105,7 +109,8 @@ def _by_csv_module(
 
 def _chunk(row: Any, columns: list[Any], match: Match) -> Chunk:
     arrival = None if match.arrival is None else columns[match.arrival]
-    return Chunk(row, columns[match.prefill], columns[match.decode], arrival)
+    ids = None if match.ids is None else columns[match.ids[0]]
+    return Chunk(row, columns[match.prefill], columns[match.decode], arrival, ids)
 
 
 def _numbered_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,9 +47,9 @@ class Format:
         Another column that a file of this format has, where others have the same
         columns of lengths.
     prefix_ids : str
-        Key of JSON objects with the ids of the prompt's blocks; see `PrefixIds`.
+        Column with the ids of the prompt's blocks; see `PrefixIds`.
     tokens_per_id : int
-        Tokens of such a block.
+        Tokens of such a block; 0 if the column's name ends with it: `hash_ids_16`.
     """
 
     name: str
@@ -67,8 +68,20 @@ class Format:
     def columns(self) -> str:
         """Columns or keys that identify it, for messages."""
         also = f", {self.also}" if self.also else ""
-        optional = f"[, {self.arrival}]" if self.arrival else ""
+        ids = self.prefix_ids and self.prefix_ids + ("" if self.tokens_per_id else "_B")
+        optional = "".join(f"[, {name}]" for name in (self.arrival, ids) if name)
         return f"{self.prefill}, {self.decode}{also}{optional}"
+
+    def find_ids(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """Return position and tokens per id of the column of ids, if there is one."""
+        if not self.prefix_ids:
+            return None
+        size = "" if self.tokens_per_id else r"_([1-9][0-9]{0,8})"
+        pattern = re.compile(re.escape(self.prefix_ids) + size, re.IGNORECASE)
+        for position, name in enumerate(names):
+            if found := pattern.fullmatch(name.strip()):
+                return position, self.tokens_per_id or int(found[1])
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +121,16 @@ def register_format(format: Format) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A format, and the positions of its columns among those of a file."""
+    """A format, and the positions of its columns among those of a file.
+
+    `ids` has the position of the ids of prompts' blocks, and their tokens.
+    """
 
     format: Format
     prefill: int
     decode: int
     arrival: int | None
+    ids: tuple[int, int] | None
 
 
 def match_columns(names: Sequence[str], where: str) -> Match:
@@ -171,7 +188,8 @@ def _match_columns(
             if plain.count(key) > 1:
                 raise TraceError(f"{where} has {name} more than once.")
         arrival = next((plain.index(key) for key in keys[2:] if key in plain), None)
-        return Match(known, plain.index(keys[0]), plain.index(keys[1]), arrival)
+        first, second = plain.index(keys[0]), plain.index(keys[1])
+        return Match(known, first, second, arrival, known.find_ids(names))
     return None
 
 

@@ -69,8 +69,7 @@ def _table_source(
 ) -> Source:
     prefill, decode = keys[match.prefill], keys[match.decode]
     arrival = None if match.arrival is None else keys[match.arrival]
-    ids_key = match.format.prefix_ids
-    has_ids = ids_key in keys
+    ids_key = "" if match.ids is None else keys[match.ids[0]]
 
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
@@ -80,7 +79,7 @@ def _table_source(
             times = None if arrival is None else _column(chunk, arrival, unit, path)
             if times is None:
                 _refuse_late_key(chunk, match.format.arrival, unit, path)
-            ids = _column(chunk, ids_key, unit, path) if has_ids else None
+            ids = _column(chunk, ids_key, unit, path) if ids_key else None
             yield Chunk(numbers, s, o, times, ids)
 
     return Source(
@@ -92,6 +91,8 @@ def _table_source(
         arrival=arrival or "",
         parse=numbers_in_objects,
         chunks=chunks(),
+        prefix_ids=ids_key,
+        tokens_per_id=0 if match.ids is None else match.ids[1],
     )
 
 

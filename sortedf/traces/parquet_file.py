@@ -16,7 +16,7 @@ from sortedf.traces.source import CHUNK_ROWS, Chunk, Source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,22 +50,25 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
     wanted = [names[match.prefill], names[match.decode]]
     if match.arrival is not None:
         wanted.append(names[match.arrival])
-    _refuse_bomb(table, wanted, match.format.clock, path, pa)
+    ids = "" if match.ids is None else names[match.ids[0]]
+    _refuse_bomb(table, wanted, ids, match.format.clock, path, pa)
     if match.arrival is not None and _is_text(table, wanted[2], pa):
         # Each text once, however many rows have it.
         table = parquet.ParquetFile(data, read_dictionary=[wanted[2]])
 
     def chunks() -> Iterator[Chunk]:
         done = 0
+        needed = [*wanted, ids] if ids else wanted
         try:
-            for batch in table.iter_batches(CHUNK_ROWS, columns=wanted):
+            for batch in table.iter_batches(CHUNK_ROWS, columns=needed):
                 if batch.num_rows == 0:
                     continue
                 columns = [_values(batch.column(name), pa) for name in wanted]
                 row = np.arange(done + 1, done + batch.num_rows + 1)
                 done += batch.num_rows
                 arrival = None if match.arrival is None else columns[2]
-                yield Chunk(row, columns[0], columns[1], arrival)
+                own = batch.column(ids).to_pylist() if ids else None
+                yield Chunk(row, columns[0], columns[1], arrival, own)
         except (pa.ArrowException, OSError) as error:
             raise _broken(path, error) from error
 
@@ -78,19 +81,21 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         arrival="" if match.arrival is None else wanted[2],
         parse=numbers_in_objects,
         chunks=chunks(),
+        prefix_ids=ids,
+        tokens_per_id=0 if match.ids is None else match.ids[1],
     )
 
 
 def write_parquet(
-    path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]]
+    path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any] | NDArray[Any]]
 ) -> None:
-    """Write arrays of equal length as the columns of a Parquet file."""
+    """Write columns of equal length to a Parquet file."""
     pa, parquet = _pyarrow(str(path))
     parquet.write_table(pa.table(dict(columns)), path)
 
 
 def _refuse_bomb(
-    table: Any, wanted: list[str], clock: bool, path: str, pa: Any
+    table: Any, wanted: list[str], ids: str, clock: bool, path: str, pa: Any
 ) -> None:
     """Refuse a file whose content would fill memory, by its metadata.
 
@@ -105,6 +110,12 @@ def _refuse_bomb(
                 f"{path}: the column {shown(name)} holds {shown(str(kind))} but must "
                 "hold numbers."
             )
+    if ids and not _is_list(table.schema_arrow.field(ids).type, pa):
+        kind = str(table.schema_arrow.field(ids).type)
+        raise TraceError(
+            f"{path}: the column {shown(ids)} holds {shown(kind)} but must hold lists "
+            "of integers."
+        )
     meta = table.metadata
     parts = [
         meta.row_group(group).column(column)
@@ -115,7 +126,12 @@ def _refuse_bomb(
     unpacked = sum(
         part.total_uncompressed_size for part in parts if part.path_in_schema in wanted
     )
-    held = max(unpacked, meta.num_rows * len(wanted) * WIDTH)
+    listed = sum(
+        part.num_values
+        for part in parts
+        if ids and part.path_in_schema.split(".")[0] == ids
+    )
+    held = max(unpacked, (meta.num_rows * len(wanted) + listed) * WIDTH)
     if held > most_unpacked(packed):
         raise TraceError(
             f"{path} cannot be read: its {meta.num_rows:,} rows unpack to more than "
@@ -130,6 +146,11 @@ def _is_text(table: Any, name: str, pa: Any) -> bool:
 
 def _is_number(kind: Any, pa: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_list(kind: Any, pa: Any) -> bool:
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(listed and pa.types.is_integer(kind.value_type))
 
 
 def _is_time(kind: Any, pa: Any) -> bool:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sortedf.shown import shown_json
+from sortedf.shown import shown, shown_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.traces.location import Location
+
+ParseIds: TypeAlias = "Callable[[Sequence[Any], Location], list[NDArray[np.int64]]]"
+"""Converts a raw column of ids; errors name the first invalid value."""
+
+_IDS = re.compile(r"\s*(-?[0-9]{1,20}\s+)*(-?[0-9]{1,20})?\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +67,24 @@ class PrefixIds:
         return self.ids[self.offset[i] : self.offset[i + 1]]
 
 
-def checked_ids(values: Sequence[Any], location: Location) -> list[NDArray[np.int64]]:
-    """Check ids read from a file: a list of integers for each prompt."""
+def ids_in_text(values: Sequence[str], location: Location) -> list[NDArray[np.int64]]:
+    """Convert the ids of a CSV column: integers separated by spaces."""
+    rule = "integers separated by spaces"
+    found = []
+    for i, value in enumerate(values):
+        if not _IDS.fullmatch(value):
+            location.refuse(i, shown(value), rule)
+        try:
+            found.append(np.array(list(map(int, value.split())), dtype=np.int64))
+        except OverflowError:
+            location.refuse(i, "a list with an integer beyond 64 bits", rule)
+    return found
+
+
+def ids_in_objects(
+    values: Sequence[Any], location: Location
+) -> list[NDArray[np.int64]]:
+    """Check ids of JSON or Parquet: a list of integers for each prompt."""
     rule = "a list of integers"
     checked = []
     for i, value in enumerate(values):

@@ -21,7 +21,7 @@ from sortedf.traces.csv_file import csv_source
 from sortedf.traces.json_file import json_source
 from sortedf.traces.opening import opened, text_lines
 from sortedf.traces.parquet_file import PARQUET_MAGIC, parquet_source
-from sortedf.traces.prefix_ids import PrefixIds, checked_ids
+from sortedf.traces.prefix_ids import PrefixIds
 from sortedf.traces.token_counts import token_counter
 from sortedf.traces.trace import Trace
 
@@ -154,7 +154,6 @@ def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Sou
 def _collected(source: Source) -> Trace:
     rows, prefills, decodes, arrivals = [], [], [], []
     ids: list[NDArray[np.int64]] = []
-    per_id = source.format.tokens_per_id
     clock = None
     for chunk in source.chunks:
         row = np.asarray(chunk.row, dtype=np.int64)
@@ -162,8 +161,8 @@ def _collected(source: Source) -> Trace:
         prefills.append(_tokens(source, source.prefill, chunk.prefill, row))
         decodes.append(_tokens(source, source.decode, chunk.decode, row))
         if chunk.prefix_ids is not None:
-            location = source.location(source.format.prefix_ids, row)
-            ids += checked_ids(chunk.prefix_ids, location)
+            location = source.location(source.prefix_ids, row)
+            ids += source.parse_ids(chunk.prefix_ids, location)
         if chunk.arrival is not None:
             if clock is None:  # the first row determines the format of all times
                 clock = source.format.clock and is_clock(chunk.arrival[0])
@@ -181,7 +180,7 @@ def _collected(source: Source) -> Trace:
         np.concatenate(rows),
         source=source.format.name,
         name=source.path,
-        prefix_ids=PrefixIds.of_lists(ids, per_id) if ids else None,
+        prefix_ids=PrefixIds.of_lists(ids, source.tokens_per_id) if ids else None,
     )
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sortedf.traces.location import Location
+from sortedf.traces.prefix_ids import ids_in_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from sortedf.traces.columns import Column, Parse
     from sortedf.traces.format import Format
+    from sortedf.traces.prefix_ids import ParseIds
 
     Rows = Sequence[int] | NDArray[np.int64]
 
@@ -50,6 +52,11 @@ class Source:
     parse : callable
         Converts a raw column to numbers; depends on the type of file.
     chunks : iterator of Chunk
+    prefix_ids : str
+        Name of the column of ids, "" if the file has none.
+    tokens_per_id : int
+    parse_ids : callable
+        Converts a raw column of ids to arrays.
     """
 
     path: str
@@ -60,6 +67,9 @@ class Source:
     arrival: str
     parse: Parse
     chunks: Iterator[Chunk]
+    prefix_ids: str = ""
+    tokens_per_id: int = 0
+    parse_ids: ParseIds = ids_in_objects
 
     def location(self, column: str, row: Rows) -> Location:
         """Location of the values of `column`, for messages."""

@@ -15,8 +15,6 @@ from sortedf.traces.parquet_file import write_parquet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from sortedf.traces.trace import Trace
 
 SUFFIXES = {".csv": "csv", "": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
@@ -51,7 +49,7 @@ def write_trace(
         raise ValueError(f"{name}: Parquet is already compressed; leave out .gz.")
     with atomic_path(path) as temporary:
         if format == "parquet":
-            write_parquet(temporary, dict(_columns(trace)))
+            write_parquet(temporary, _columns(trace))
         else:
             _write_lines(_LINES[format](trace), temporary, packed)
 
@@ -70,27 +68,41 @@ def _format(name: str, format: str | None) -> str:
     return format
 
 
-def _columns(trace: Trace) -> Iterator[tuple[str, NDArray[Any]]]:
-    yield "arrival_s", trace.arrival_s
-    yield "prefill_tokens", trace.prefill
-    yield "decode_tokens", trace.decode
+def _columns(trace: Trace) -> dict[str, list[Any]]:
+    columns = {
+        "arrival_s": trace.arrival_s.tolist(),
+        "prefill_tokens": trace.prefill.tolist(),
+        "decode_tokens": trace.decode.tolist(),
+    }
+    if (ids := trace.prefix_ids) is not None:
+        columns[f"hash_ids_{ids.tokens_per_id}"] = [
+            ids[i].tolist() for i in range(len(ids))
+        ]
+    return columns
 
 
-def _rows(trace: Trace) -> Iterator[tuple[str, int, int]]:
-    # repr() returns the shortest decimal that reads back as the same float.
-    times = (repr(time).removesuffix(".0") for time in trace.arrival_s.tolist())
-    return zip(times, trace.prefill.tolist(), trace.decode.tolist(), strict=True)
+def _texts(values: list[Any]) -> Iterator[str]:
+    """Shortest text of each number that reads back as the same."""
+    return (repr(value).removesuffix(".0") for value in values)
 
 
 def _csv_lines(trace: Trace) -> Iterator[str]:
-    yield "arrival_s,prefill_tokens,decode_tokens\n"
-    for time, s, o in _rows(trace):
-        yield f"{time},{s},{o}\n"
+    columns = _columns(trace)
+    yield f"{','.join(columns)}\n"
+    for row in zip(*map(_texts, columns.values()), strict=True):
+        # A list of ids is separated by spaces.
+        yield f"{','.join([*row[:3], *map(_without_commas, row[3:])])}\n"
+
+
+def _without_commas(text: str) -> str:
+    return text[1:-1].replace(",", "")
 
 
 def _jsonl_lines(trace: Trace) -> Iterator[str]:
-    for time, s, o in _rows(trace):
-        yield f'{{"arrival_s": {time}, "prefill_tokens": {s}, "decode_tokens": {o}}}\n'
+    columns = _columns(trace)
+    line = ", ".join(f'"{name}": %s' for name in columns)
+    for row in zip(*map(_texts, columns.values()), strict=True):
+        yield f"{{{line % row}}}\n"
 
 
 _LINES = {"csv": _csv_lines, "jsonl": _jsonl_lines}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy.stats import ks_2samp, spearmanr
 
 from sortedf.generator import KINDS, generate
+from sortedf.generator.shared_prompts import SHARED_KINDS
 from sortedf.traces import read_trace, write_trace
 from tests.real_data import FOLDER, needs_data
 
@@ -163,3 +165,35 @@ def test_long_share_is_refused_where_it_means_nothing():
     """An ignored argument would look as if it had worked."""
     with pytest.raises(ValueError, match="long_share is for kind 'mix' only"):
         generate("chat", 10, long_share=0.5)
+
+
+@pytest.mark.parametrize("kind", SHARED_KINDS)
+def test_prompts_share_prefixes(kind):
+    """As many as asked for, in whole blocks, and each prompt is longer."""
+    trace = generate(kind, 60, seed=3, per_prefix=6)
+    ids = trace.prefix_ids
+    assert ids is not None
+    lists = [tuple(ids[i].tolist()) for i in range(60)]
+    counts = Counter(lists)
+    assert len(counts) == 10 if SHARED_KINDS[kind].exact else 2 <= len(counts) <= 10
+    if SHARED_KINDS[kind].exact:
+        assert set(counts.values()) == {6}
+    for own, prefill in zip(lists, trace.prefill.tolist(), strict=True):
+        assert 0 <= len(own) * ids.tokens_per_id <= prefill
+    # Ids of different prefixes are different, but for the rules that all begin with.
+    rules = SHARED_KINDS[kind].rules // ids.tokens_per_id
+    tails = Counter(i for own in counts for i in own[rules:])
+    assert set(tails.values()) <= {1}
+
+
+def test_samples_have_the_same_prompt():
+    """And answers of their own."""
+    trace = generate("samples", 16, seed=3)
+    assert len(set(trace.prefill.tolist())) == 2
+    assert len(set(trace.decode.tolist())) > 8
+
+
+def test_prefixes_only_where_they_are_shared():
+    """One line that lists the kinds."""
+    with pytest.raises(ValueError, match=r"per_prefix is for system-prompts, .* 'mix'"):
+        generate("mix", 5, per_prefix=3)

@@ -1,4 +1,8 @@
-"""The columns that `write_trace` writes."""
+"""The columns that `write_trace` writes.
+
+Where prompts share prefixes, there is a column `hash_ids_B` with the ids of each
+prompt's blocks of `B` tokens (`sortedf.traces.prefix_ids`): in CSV separated by spaces.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +15,6 @@ register_format(
         "prefill_tokens",
         "decode_tokens",
         "arrival_s",
+        prefix_ids="hash_ids",
     )
 )

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sortedf.arrays import MAX_TOKENS
-from sortedf.errors import OutputError
+from sortedf.errors import OutputError, TraceError
 from sortedf.traces import Trace, read_trace, write_trace
+from sortedf.traces.prefix_ids import PrefixIds
 
 TRACE = Trace([3, 1], [2, 4], [0, 1.5])
 NAMES = ["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet", "t", "t.CSV"]
@@ -41,6 +42,41 @@ def test_every_kind_of_file_reads_back_the_same(tmp_path_factory, name):
             assert np.array_equal(getattr(back, field), getattr(written, field))
 
     round_trip()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_of_shared_prefixes_read_back_the_same(tmp_path, name):
+    """The column's name says how many tokens an id stands for."""
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    ids = PrefixIds.of_lists([[7, -8, 2**40], [], [7]], 512)
+    write_trace(Trace([1500, 9, 512], [3, 2, 1], prefix_ids=ids), tmp_path / name)
+    back = read_trace(tmp_path / name).prefix_ids
+    assert back is not None
+    assert (back.tokens_per_id, back.ids.tolist()) == (512, ids.ids.tolist())
+    assert back.offset.tolist() == [0, 3, 3, 4]
+
+
+def test_ids_in_csv_are_separated_by_spaces(tmp_path):
+    """So that no quotes are needed."""
+    ids = PrefixIds.of_lists([[7, 8], []], 16)
+    write_trace(Trace([40, 9], [3, 2], prefix_ids=ids), tmp_path / "t.csv")
+    lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        "arrival_s,prefill_tokens,decode_tokens,hash_ids_16", "0,40,3,7 8", "0,9,2,",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ids", ["7 x", "7;8", "1.5", "9" * 25, "99999999999999999999"])
+def test_wrong_ids_in_csv_are_named(tmp_path, ids):
+    """File, line, column and what is allowed."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        f"prefill_tokens,decode_tokens,hash_ids_16\n40,3,1\n40,3,{ids}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(TraceError, match=r"line 3: hash_ids_16 = .* must be integers"):
+        read_trace(path)
 
 
 def test_csv_is_plain(tmp_path):
