@@ -14,8 +14,8 @@ from sortedf.generator import KINDS, generate
 from sortedf.traces import write_trace
 
 HELP = (
-    "Generate a synthetic trace: mix, chat, documents, code or reasoning; where prompts "
-    "share prefixes: system-prompts, document-questions, few-shot or samples."
+    "Generate a synthetic trace: mix, chat, documents, code or reasoning; with "
+    "shared prefixes: system-prompts, document-questions, few-shot or samples."
 )
 EXAMPLE = (
     "Examples: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv; "
