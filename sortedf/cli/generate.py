@@ -18,7 +18,7 @@ HELP = (
     "shared prefixes: system-prompts, document-questions, few-shot or samples."
 )
 EXAMPLE = (
-    "Examples: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv; "
+    "Example: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv; "
     "sortedf generate document-questions --n 2000 --per-prefix 20 -o questions.csv"
 )
 
