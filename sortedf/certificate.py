@@ -125,6 +125,9 @@ def instance_hash(instance: Instance) -> str:
     digest = hashlib.sha256(json.dumps(numbers).encode())
     for array in (instance.prefill, instance.decode, instance.arrival):
         digest.update(array.astype("<i8").tobytes())
+    if (shared := instance.prefixes) is not None:
+        for array in (shared.parent, shared.blocks, shared.leaf):
+            digest.update(array.astype("<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -121,7 +121,10 @@ def check(instance: Instance, start: Schedule | ArrayLike) -> CheckReport:
             found.append(Violation("arrival", i, begin, earliest))
     block = instance.engine.block_size
     budget = instance.kv_budget // block * block
-    for step, used in _kv_at_completions(s, o, p, block):
+    usage = _kv_at_completions(s, o, p, block)
+    if instance.prefixes is not None:
+        usage = _kv_with_shared(instance, s, o, p, block)
+    for step, used in usage:
         peak = max(peak, used)
         if used > budget:
             found.append(Violation("kv_budget", step, used, budget))
@@ -162,6 +165,34 @@ def _kv_at_completions(
         for i in leaving:
             running, offsets = running - 1, offsets - (s[i] - p[i])
             residues[(s[i] - p[i]) % block] -= 1
+
+
+def _kv_with_shared(
+    instance: Instance, s: list[int], o: list[int], p: list[int], block: int
+) -> Iterator[tuple[int, int]]:
+    """Yield (step, tokens held) likewise, where prompts share prefixes.
+
+    In each step the nodes of all running requests are collected and counted once.
+    """
+    shared = instance.prefixes
+    assert shared is not None
+    parent, blocks = shared.parent.tolist(), shared.blocks.tolist()
+    nodes: list[list[int]] = []
+    for leaf in shared.leaf.tolist():
+        nodes.append([])
+        while leaf >= 0:
+            nodes[-1].append(leaf)
+            leaf = parent[leaf]
+    path = [sum(blocks[k] for k in own) for own in nodes]
+    coming = sorted(range(len(p)), key=p.__getitem__, reverse=True)
+    running: list[int] = []
+    for step in sorted({begin + length for begin, length in zip(p, o, strict=True)}):
+        while coming and p[coming[-1]] < step:
+            running.append(coming.pop())
+        running = [i for i in running if step <= p[i] + o[i]]
+        held = {node for i in running for node in nodes[i]}
+        used = sum(-(-(s[i] + step - p[i]) // block) - path[i] for i in running)
+        yield step, (used + sum(blocks[k] for k in held)) * block
 
 
 def _step_violations(

@@ -186,8 +186,8 @@ class EngineModel:
             found.append("a limit on prompts (long_prefill_token_threshold)")
         if self.watermark:
             found.append("blocks kept free (watermark)")
-        if self.prefix_caching:
-            found.append("shared prompts (prefix_caching)")
+        if self.prefix_caching and self.max_batched_tokens is not None:
+            found.append("shared prompts beside a cap on tokens (prefix_caching)")
         return found
 
 

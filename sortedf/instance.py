@@ -8,6 +8,7 @@ the steps `p + 1, ..., p + o`. In step `p + j` it makes its `j`-th token and hol
 
     sum of (s_i + t - p_i) over requests i with p_i < t <= C_i   <=   M.
 
+Where prompts share prefixes, `sortedf.shared_prefixes` says what is held instead.
 With blocks of `B` tokens, `s_i + t - p_i` is rounded up and `M` down to multiples of
 `B`. The KV of a running request never shrinks, so usage falls at completions only,
 and it is enough to check the steps `t = C_i`.
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from sortedf.shared_prefixes import SharedPrefixes
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instance:
@@ -48,6 +51,8 @@ class Instance:
         out.
     engine : EngineModel, optional
         The engine with its budget, if it is not the papers' model.
+    prefixes : SharedPrefixes, optional
+        What prompts share, for an engine with `prefix_caching`; nothing if left out.
 
     Raises
     ------
@@ -70,6 +75,7 @@ class Instance:
     kv_budget: int = field(default=None)  # type: ignore[assignment]
     arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     engine: EngineModel = field(default=None)  # type: ignore[assignment]
+    prefixes: SharedPrefixes | None = None
 
     if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
 
@@ -80,6 +86,7 @@ class Instance:
             kv_budget: int | None = None,
             arrival: ArrayLike | None = None,
             engine: EngineModel | None = None,
+            prefixes: SharedPrefixes | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -101,11 +108,12 @@ class Instance:
                     f"{len(self.prefill)}; they must be equally long."
                 )
         self._refuse_oversize()
+        self._refuse_bad_prefixes()
 
     def __reduce__(self) -> tuple[type[Instance], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
         fields = (self.prefill, self.decode, None, self.arrival, self.engine)
-        return Instance, fields
+        return Instance, (*fields, self.prefixes)
 
     def __repr__(self) -> str:
         online = "" if self.is_backlog else f", last arrival {int(self.arrival.max())}"
@@ -157,6 +165,7 @@ class Instance:
             prefill=self.prefill[keep],
             decode=self.decode[keep],
             arrival=self.arrival[keep],
+            prefixes=None if self.prefixes is None else self.prefixes.subset(keep),
         )
 
     def replace(self, **changes: Any) -> Instance:
@@ -178,6 +187,26 @@ class Instance:
                 "requests; it must have one entry for each."
             )
         return np.flatnonzero(mask)
+
+    def _refuse_bad_prefixes(self) -> None:
+        """Raise if prefixes are of other requests, or longer than the prompts."""
+        if self.prefixes is None:
+            return
+        if not self.engine.prefix_caching:
+            raise ValueError("prefixes are for an engine with prefix_caching.")
+        if len(self.prefixes.leaf) != self.num_requests:
+            raise ValueError(
+                f"prefixes has {len(self.prefixes.leaf)} leaves but there are "
+                f"{self.num_requests} requests; they must be equally many."
+            )
+        tokens = self.prefixes.request_blocks * self.engine.block_size
+        bad = tokens >= self.prefill
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(
+                f"prefixes: request {i} shares {tokens[i]} tokens but its prompt has "
+                f"{self.prefill[i]}; the last token is its own."
+            )
 
     def _refuse_oversize(self) -> None:
         ids = oversize_ids(self.prefill, self.decode, self.engine)

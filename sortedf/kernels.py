@@ -3,6 +3,14 @@
 Running requests are kept in three arrays, sorted by completion, valid in `low:high`:
 `end`, the step of completion; `used`, the KV held by all running requests in that
 step; `offset`, `s - p`, so that a request holds `offset + t` tokens in step `t`.
+
+Where prompts share prefixes, `used`, `offset` and prompts are of requests' own blocks
+alone, and there are two more arrays: `shared`, the tokens of the nodes held in step
+`end`, and by node `hold`, the last step in which a running request holds it. All
+running requests have started, so a node is held from now to its `hold`. A later start
+adds in step `t` the tokens of the nodes of its path with `hold < t`. A node's `hold` is
+at least that of every node below it, so these are the last ones of the path, and more
+of them the later `t`.
 """
 
 from __future__ import annotations
@@ -284,3 +292,217 @@ def place_ranked(
         now = arrival[by_arrival[num_arrived]] if num_arrived < n else NEVER
         for j in range(num_window):
             now = min(now, not_before[window[j]])
+
+
+@kernel
+def _earliest_shared(
+    step: int,
+    s: int,
+    o: int,
+    leaf: int,
+    end: Ints,
+    offset: Ints,
+    used: Ints,
+    shared: Ints,
+    low: int,
+    high: int,
+    parent: Ints,
+    size: Ints,
+    hold: Ints,
+    budget: int,
+    block: int,
+    max_seqs: int,
+) -> int:
+    """First step >= `step` in which a request could start beside the running ones.
+
+    Every pass raises the step to a value below which some constraint is violated, so no
+    feasible step is skipped.
+    """
+    while True:
+        low = _first_at_or_after(end, low, high, step + 1)
+        if high - low >= max_seqs:
+            step = end[high - max_seqs]
+            continue
+        need = step
+        node = leaf
+        extra = 0
+        k = low
+        while k < high and end[k] <= step + o:
+            while node >= 0 and hold[node] < end[k]:
+                extra += size[node]
+                node = parent[node]
+            room = budget - used[k] - shared[k] - extra
+            if _round_up(s + end[k] - step, block) > room:
+                need = max(need, min(end[k], s + end[k] - room))
+            k += 1
+        k = _first_at_or_after(end, low, high, step + o)
+        total = _used_at(end, offset, used, k, high, block, step + o)
+        if k < high:
+            total += shared[k]
+        while node >= 0 and hold[node] < step + o:
+            extra += size[node]
+            node = parent[node]
+        if total + extra + _round_up(s + o, block) > budget:
+            # Usage rises until the next completion: end after it.
+            need = max(need, end[k] + 1 - o)
+        if need == step:
+            return step
+        step = need
+
+
+@kernel
+def _insert_shared(
+    step: int,
+    s: int,
+    o: int,
+    leaf: int,
+    end: Ints,
+    offset: Ints,
+    used: Ints,
+    shared: Ints,
+    low: int,
+    high: int,
+    parent: Ints,
+    size: Ints,
+    hold: Ints,
+    block: int,
+) -> None:
+    """Add a request that runs from `step`; the arrays have room at `high`."""
+    own_end = step + o
+    k = _first_at_or_after(end, low, high, own_end)
+    total = _used_at(end, offset, used, k, high, block, own_end)
+    there = shared[k] if k < high else 0
+    node = leaf
+    extra = 0
+    for j in range(low, k):
+        while node >= 0 and hold[node] < end[j]:
+            extra += size[node]
+            node = parent[node]
+        used[j] += _round_up(s + end[j] - step, block)
+        shared[j] += extra
+    while node >= 0 and hold[node] < own_end:
+        extra += size[node]
+        node = parent[node]
+    for j in range(high, k, -1):
+        end[j] = end[j - 1]
+        offset[j] = offset[j - 1]
+        used[j] = used[j - 1]
+        shared[j] = shared[j - 1]
+    end[k] = own_end
+    offset[k] = s - step
+    used[k] = total + _round_up(s + o, block)
+    shared[k] = there + extra
+    # The new request also counts for others that complete in the same step.
+    j = k + 1
+    while j <= high and end[j] == own_end:
+        used[j] = used[k]
+        shared[j] = shared[k]
+        j += 1
+    node = leaf
+    while node >= 0 and hold[node] < own_end:
+        hold[node] = own_end
+        node = parent[node]
+
+
+@kernel
+def place_shared(
+    prefill: Ints,
+    decode: Ints,
+    arrival: Ints,
+    by_arrival: Ints,
+    leaf: Ints,
+    parent: Ints,
+    size: Ints,
+    root: Ints,
+    budget: int,
+    block: int,
+    max_seqs: int,
+    backfill: int,
+    stop_above: int,
+    start: Ints,
+) -> int:
+    """Fill `start` by the rule of `sortedf.placement`; arrays of requests are by rank.
+
+    `prefill` is of requests' own tokens, `size` the tokens of each node. The window
+    holds the first `backfill + 1` arrived, waiting ranks in ascending order; before
+    `not_before[r]` rank `r` cannot start. A start lets others of its tree start
+    earlier, so these are tried again.
+
+    Returns
+    -------
+    int
+        Sum of all completions less arrivals, or `NEVER` as soon as it is above
+        `stop_above`.
+    """
+    n = len(prefill)
+    width = backfill + 1
+    room = min(n, max_seqs) + 1
+    end = np.empty(2 * room, dtype=np.int64)
+    offset = np.empty(2 * room, dtype=np.int64)
+    used = np.empty(2 * room, dtype=np.int64)
+    shared = np.empty(2 * room, dtype=np.int64)
+    hold = np.zeros(len(parent), dtype=np.int64)
+    touched = np.full(len(parent), -1, dtype=np.int64)
+    window = np.empty(width + 1, dtype=np.int64)
+    heap = np.empty(n, dtype=np.int64)
+    not_before = np.zeros(n, dtype=np.int64)
+    low = high = num_window = num_heap = num_arrived = num_started = now = total = 0
+    left = 0
+    for r in range(n):
+        left += decode[r] - arrival[r]
+    while num_started < n:
+        num_arrived, num_window, num_heap = _arrive(
+            now, arrival, by_arrival, num_arrived,
+            window, num_window, width, heap, num_heap,
+        )  # fmt: skip
+        low = _first_at_or_after(end, low, high, now + 1)
+        before = num_started
+        k = 0
+        while True:
+            if k == num_window:
+                if num_heap == 0 or num_window == width:
+                    break
+                window[k] = _pop(heap, num_heap)
+                not_before[window[k]] = 0
+                num_heap -= 1
+                num_window += 1
+            rank = window[k]
+            if not_before[rank] <= now:
+                not_before[rank] = _earliest_shared(
+                    now, prefill[rank], decode[rank], leaf[rank], end, offset, used,
+                    shared, low, high, parent, size, hold, budget, block, max_seqs,
+                )  # fmt: skip
+            if not_before[rank] > now:
+                k += 1
+                continue
+            if high == len(end):
+                for j in range(low, high):
+                    shared[j - low] = shared[j]
+                high = _move_to_front(end, offset, used, low, high)
+                low = 0
+            _insert_shared(
+                now, prefill[rank], decode[rank], leaf[rank], end, offset, used, shared,
+                low, high, parent, size, hold, block,
+            )  # fmt: skip
+            high += 1
+            start[rank] = now
+            total += now
+            num_started += 1
+            if leaf[rank] >= 0:
+                touched[root[leaf[rank]]] = num_started
+            num_window -= 1
+            for j in range(k, num_window):
+                window[j] = window[j + 1]
+        for j in range(num_window):
+            rank = window[j]
+            if leaf[rank] >= 0 and touched[root[leaf[rank]]] > before:
+                not_before[rank] = _earliest_shared(
+                    now + 1, prefill[rank], decode[rank], leaf[rank], end, offset, used,
+                    shared, low, high, parent, size, hold, budget, block, max_seqs,
+                )  # fmt: skip
+        if total + left + (n - num_started) * (now + 1) > stop_above:
+            return NEVER
+        now = arrival[by_arrival[num_arrived]] if num_arrived < n else NEVER
+        for j in range(num_window):
+            now = min(now, not_before[window[j]])
+    return total + left

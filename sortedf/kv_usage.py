@@ -32,7 +32,7 @@ def kv_used_at(
     -------
     int64 array, shape (k,)
         For each step `t` the sum of `s_i + t - p_i`, rounded up to blocks, over the
-        requests with `p_i < t <= p_i + o_i`.
+        requests with `p_i < t <= p_i + o_i`, the blocks of shared prefixes once.
     """
     used = np.zeros(len(step), dtype=np.int64)
     completion = start + instance.decode
@@ -46,7 +46,39 @@ def kv_used_at(
         step,
         used,
     )
+    if instance.prefixes is not None:
+        used -= _counted_twice(instance, start, completion, step)
     return used
+
+
+def _counted_twice(
+    instance: Instance, start: Ints, completion: Ints, step: Ints
+) -> Ints:
+    """Tokens of shared prefixes in each step, beyond once for each node held."""
+    shared = instance.prefixes
+    assert shared is not None
+    change = np.zeros(len(step) + 1, dtype=np.int64)
+    for ids, tokens in zip(
+        shared.members(), shared.blocks * instance.engine.block_size, strict=True
+    ):
+        begins, ends = start[ids], completion[ids]
+        np.add.at(change, np.searchsorted(step, begins, "right"), tokens)
+        np.add.at(change, np.searchsorted(step, ends, "right"), -tokens)
+        for begin, end in _union(begins, ends):
+            change[np.searchsorted(step, begin, "right")] -= tokens
+            change[np.searchsorted(step, end, "right")] += tokens
+    return np.cumsum(change)[:-1]
+
+
+def _union(begins: Ints, ends: Ints) -> list[tuple[int, int]]:
+    """Join intervals that overlap or touch."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(zip(begins.tolist(), ends.tolist(), strict=True)):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((begin, end))
+    return found
 
 
 @kernel

@@ -7,6 +7,9 @@ blocks all behind it (the papers' rule), with `backfill=w` up to `w` requests ma
 passed over. A request fits if the schedule stays feasible in every future step beside
 the running requests; a start, once set, does not change.
 
+Where prompts share prefixes, a request holds what `sortedf.shared_prefixes` says. There
+a start may also let others of its tree start earlier; they are tried in the next step.
+
 Most steps change nothing and are skipped: the kernel computes the earliest start of a
 waiting request, which later starts of others can only delay, and so the next step to
 consider is the smallest earliest start in the window, or the next arrival.
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int, frozen_ints
-from sortedf.kernels import place_ranked
+from sortedf.kernels import NEVER, place_ranked, place_shared
 from sortedf.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -68,6 +71,9 @@ def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedul
     n = instance.num_requests
     backfill = checked_int("backfill", backfill, minimum=0, maximum=MAX_TOKENS)
     order = checked_order(order, n)
+    if instance.prefixes is not None:
+        start, _ = SharedPlacing(instance).place(order, backfill)
+        return Schedule(instance, start)
     start = np.zeros(n, dtype=np.int64)
     # The kernel works on ranks: position in the list, 0 is first.
     arrival = instance.arrival[order]
@@ -87,6 +93,49 @@ def place(instance: Instance, order: ArrayLike, *, backfill: int = 0) -> Schedul
     )
     start[order] = ranked
     return Schedule(instance, start)
+
+
+class SharedPlacing:
+    """Placement of many lists of an instance whose prompts share prefixes."""
+
+    def __init__(self, instance: Instance) -> None:
+        shared = instance.prefixes
+        if shared is None:
+            raise ValueError("the instance has no shared prefixes.")
+        block = instance.engine.block_size
+        self._instance = instance
+        self._own = instance.prefill - shared.request_blocks * block
+        self._leaf = shared.leaf
+        self._nodes = (shared.parent, shared.blocks * block, shared.root)
+
+    def place(
+        self, order: Ints, backfill: int, stop_above: int = NEVER
+    ) -> tuple[Ints, int]:
+        """Return start steps by request, and TEL.
+
+        TEL is `NEVER`, and the start steps have no meaning, as soon as it is known to
+        be above `stop_above`.
+        """
+        instance = self._instance
+        arrival = instance.arrival[order]
+        ranked = np.empty(len(order), dtype=np.int64)
+        tel = place_shared(
+            self._own[order],
+            instance.decode[order],
+            arrival,
+            np.argsort(arrival, kind="stable"),
+            self._leaf[order],
+            *self._nodes,
+            instance.usable_kv,
+            instance.engine.block_size,
+            instance.engine.seqs_cap,
+            min(backfill, len(order)),
+            stop_above,
+            ranked,
+        )
+        start = np.empty_like(ranked)
+        start[order] = ranked
+        return start, tel
 
 
 def checked_order(order: ArrayLike, n: int) -> Ints:

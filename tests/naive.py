@@ -13,10 +13,22 @@ if TYPE_CHECKING:
 def kv_used(instance: Instance, start: dict[int, int], step: int) -> int:
     """KV held in one step, straight from the convention."""
     used = 0
+    held: set[int] = set()
+    shared = instance.prefixes
     for i, p in start.items():
         if p < step <= p + int(instance.decode[i]):
             used += instance.engine.round_up(int(instance.prefill[i]) + step - p)
+            if shared is not None:
+                path = shared.path(i)
+                used -= sum(int(shared.blocks[k]) for k in path) * _block(instance)
+                held.update(path)
+    if shared is not None:
+        used += sum(int(shared.blocks[k]) for k in held) * _block(instance)
     return used
+
+
+def _block(instance: Instance) -> int:
+    return instance.engine.block_size
 
 
 def is_feasible(instance: Instance, start: dict[int, int]) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance
+from sortedf.shared_prefixes import SharedPrefixes
+from sortedf.traces.prefix_ids import PrefixIds
 
 PAPER_MODEL = st.just(EngineModel(1))
 """Its budget is drawn with the requests."""
@@ -20,6 +22,40 @@ def engines(draw: st.DrawFn) -> EngineModel:
         max_num_seqs=draw(st.none() | st.integers(1, 6)),
         max_batched_tokens=draw(st.none() | st.integers(12, 40)),
     )
+
+
+@st.composite
+def shared_instances(
+    draw: st.DrawFn,
+    *,
+    max_requests: int = 10,
+    max_length: int = 10,
+    arrivals: bool = True,
+    min_requests: int = 1,
+) -> Instance:
+    """Draw prompts over an alphabet of two tokens, so that many begin alike."""
+    n = draw(st.integers(min_requests, max_requests))
+    prompt = st.lists(st.integers(0, 1), min_size=1, max_size=max_length)
+    prompts = draw(st.lists(prompt, min_size=n, max_size=n))
+    decode = draw(st.lists(st.integers(1, 6), min_size=n, max_size=n))
+    arrival = [0] * n
+    if arrivals and draw(st.booleans()):
+        arrival = draw(st.lists(st.integers(0, 12), min_size=n, max_size=n))
+    block = draw(st.sampled_from([1, 1, 2, 3]))
+    model = EngineModel(
+        1, block, draw(st.none() | st.integers(1, 5)), prefix_caching=True
+    )
+    prefill = [len(own) for own in prompts]
+    peaks = [model.round_up(s + o) for s, o in zip(prefill, decode, strict=True)]
+    budget = draw(st.integers(max(peaks), 3 * max(peaks)))
+    known: dict[tuple[int, ...], int] = {}
+    lists = [
+        [known.setdefault(tuple(own[: k + 1]), len(known)) for k in range(len(own))]
+        for own in prompts
+    ]
+    shared = SharedPrefixes.of_prefix_ids(PrefixIds.of_lists(lists, 1), prefill, block)
+    engine = replace(model, kv_budget=budget)
+    return Instance(prefill, decode, None, arrival, engine, shared)
 
 
 @st.composite

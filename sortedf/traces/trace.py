@@ -11,12 +11,13 @@ import numpy as np
 from sortedf.arrays import MAX_STEP, MAX_TOKENS, frozen_ints
 from sortedf.errors import OversizeError, TraceError
 from sortedf.instance import Instance, oversize_ids, oversize_message, planned_engine
+from sortedf.shared_prefixes import SharedPrefixes
+from sortedf.traces.prefix_ids import PrefixIds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.engine_model import EngineModel
-    from sortedf.traces.prefix_ids import PrefixIds
 
 BOUNDARY_TOLERANCE = 1e-6
 """Part of a step by which a request may miss the step's start and count as on time.
@@ -146,9 +147,25 @@ class Trace:
             raise self._oversize_error(ids, engine, drop_oversize)
         kept = np.delete(np.arange(self.num_requests), ids)
         instance = Instance(
-            self.prefill[kept], self.decode[kept], None, steps[kept], engine
+            self.prefill[kept],
+            self.decode[kept],
+            None,
+            steps[kept],
+            engine,
+            self._shared(engine, kept),
         )
         return instance, kept
+
+    def _shared(
+        self, engine: EngineModel, kept: NDArray[np.int64]
+    ) -> SharedPrefixes | None:
+        """Find what the kept requests share in the engine's cache."""
+        if self.prefix_ids is None or not engine.prefix_caching:
+            return None
+        ids = PrefixIds.of_lists(
+            [self.prefix_ids[i] for i in kept.tolist()], self.prefix_ids.tokens_per_id
+        )
+        return SharedPrefixes.of_prefix_ids(ids, self.prefill[kept], engine.block_size)
 
     def _arrival_steps(self, step_time_s: float, backlog: bool) -> NDArray[np.int64]:
         if not (math.isfinite(step_time_s) and step_time_s > 0):

@@ -175,7 +175,7 @@ def test_the_budget_and_the_engine_agree():
         ({"counts_new_token": False}, "counts_new_token"),
         ({"long_prefill_token_threshold": 4}, "long_prefill_token_threshold"),
         ({"watermark": 0.1}, "watermark"),
-        ({"prefix_caching": True}, "prefix_caching"),
+        ({"prefix_caching": True, "max_batched_tokens": 8}, "prefix_caching"),
     ],
 )
 def test_rules_that_a_schedule_cannot_follow_are_named(rules, named):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, check, place
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, instances, shared_instances
 
 pytestmark = pytest.mark.kernel
 
@@ -22,6 +22,18 @@ def test_equals_the_step_by_step_twin(instance, random, backfill):
     fast = place(instance, order, backfill=backfill)
     assert fast.start.tolist() == naive.place(instance, order, backfill)
     assert check(instance, fast).feasible
+
+
+@given(shared_instances(), st.randoms(), st.integers(0, 4))
+def test_equals_the_twin_where_prompts_share_prefixes(instance, random, backfill):
+    """A start lets others of its tree start earlier; no step of that is skipped."""
+    order = list(range(instance.num_requests))
+    random.shuffle(order)
+    fast = place(instance, order, backfill=backfill)
+    assert fast.start.tolist() == naive.place(instance, order, backfill)
+    report = check(instance, fast)
+    assert report.feasible
+    assert report.peak_kv == fast.peak_kv
 
 
 @pytest.mark.parametrize("seed", range(6))
