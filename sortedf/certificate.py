@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sortedf.atomic import atomic_path
+from sortedf.charge_certificate import ChargeCertificate, charged_instance
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_file import read_json
@@ -103,8 +104,8 @@ class SumCertificate:
 
 
 AnyCertificate: TypeAlias = (
-    "Certificate | GrowthCertificate | MachinesCertificate | RowCertificate | "
-    "SumCertificate"
+    "Certificate | ChargeCertificate | GrowthCertificate | MachinesCertificate | "
+    "RowCertificate | SumCertificate"
 )
 
 KINDS: dict[str, type[Any]] = {
@@ -112,6 +113,7 @@ KINDS: dict[str, type[Any]] = {
     "sortedf growth prices": GrowthCertificate,
     "sortedf fluid rows": RowCertificate,
     "sortedf machines": MachinesCertificate,
+    "sortedf shared charges": ChargeCertificate,
     "sortedf sum of parts": SumCertificate,
 }
 """Classes by the value of `kind` in a certificate's file."""
@@ -147,6 +149,12 @@ def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
             "the certificate is for another instance: requests, KV budget, arrivals "
             "and engine parameters must be the same."
         )
+    if isinstance(certificate, ChargeCertificate):
+        return _charges_prove(instance, certificate)
+    if instance.prefixes is not None and not isinstance(certificate, SumCertificate):
+        raise CertificateError(
+            "the certificate does not know the prefixes that prompts share."
+        )
     if isinstance(certificate, GrowthCertificate):
         return growth_rows_prove(instance, certificate)
     if isinstance(certificate, RowCertificate):
@@ -174,6 +182,21 @@ def _parts_prove(instance: Instance, certificate: SumCertificate) -> int:
             own = own.replace(arrival=own.arrival - own.arrival.min())
             total += proven_bound(own, part.certificate)
     return total
+
+
+def _charges_prove(instance: Instance, certificate: ChargeCertificate) -> int:
+    """Evaluate the certificate for the instance with charged prompts."""
+    alone = charged_instance(
+        instance, certificate.node, certificate.request, certificate.charge
+    )
+    if len(certificate.part) != 1:
+        raise CertificateError("charges need one part, with all requests.")
+    part = certificate.part[0]
+    if part.request.tolist() != list(range(instance.num_requests)):
+        raise CertificateError("the part must have all requests in order.")
+    if isinstance(part.certificate, ChargeCertificate):
+        raise CertificateError("a part of charges must not have charges itself.")
+    return proven_bound(alone, part.certificate)
 
 
 def _prices_prove(instance: Instance, certificate: Certificate) -> int:

@@ -125,6 +125,12 @@ def solve(
             f"method {method!r} does not search, so it takes no start, stopping rule "
             f"or number of jobs; choose one of: {names}."
         )
+    _refuse_for_prefixes(
+        instance,
+        [method],
+        more=objective is not None or start is not None or stop is not None,
+        jobs=jobs,
+    )
     options = Options(
         backfill=backfill,
         time_limit_s=time_limit,
@@ -144,6 +150,26 @@ def solve(
     if proven is not None and any(found.interrupted for found in proven):
         options = options.within(0.0)
     return _run(instance, parts, method, options, proven)[0]
+
+
+def _refuse_for_prefixes(
+    instance: Instance, methods: Sequence[str], *, jobs: int, more: bool = False
+) -> None:
+    """Raise a ValueError for what is not known where prompts share prefixes."""
+    if instance.prefixes is None:
+        return
+    for name in methods:
+        if not METHODS[name].shared:
+            known = ", ".join(name for name, m in METHODS.items() if m.shared)
+            raise ValueError(
+                f"method {name!r} does not know shared prefixes; choose one of: "
+                f"{known}."
+            )
+    if more or jobs != 1:
+        raise ValueError(
+            "another objective, a start, a stopping rule and several jobs are not for "
+            "requests with shared prefixes."
+        )
 
 
 def _bounds_of(
@@ -212,6 +238,7 @@ def compare(
     names = methods_for(instance) if methods is None else list(methods)
     for name in names:
         METHODS.find(name)
+    _refuse_for_prefixes(instance, names, jobs=jobs)
     parts = segments(instance)
     proven = _bounds_of(parts, bound, Options(time_limit_s=time_limit))
     if proven is not None and any(bound.interrupted for bound in proven):
@@ -262,6 +289,7 @@ def methods_for(instance: Instance) -> list[str]:
         name
         for name, method in METHODS.items()
         if method.same_as is None
+        and (method.shared if instance.prefixes is not None else not method.only_shared)
         and (method.max_requests is None or n <= method.max_requests)
     ]
 

@@ -133,7 +133,8 @@ def prove(
         own = options.with_share_of_time(n / left)
         own = replace(own, target=None, progress=None, shared={})
         over = interrupted or options.out_of_time()
-        name = "fluid" if over and method == "auto" else method
+        quickest = "fluid" if part.instance.prefixes is None else "equal-charges"
+        name = quickest if over and method == "auto" else method
         found.append(_prove(part.instance, name, own, certified))
         interrupted = interrupted or found[-1].interrupted
         left -= n
@@ -177,6 +178,12 @@ def _prove(
     """Bound one segment."""
     if method == "auto":
         return _auto(instance, options, certified)
+    if instance.prefixes is not None and not BOUNDS[method].shared:
+        known = ", ".join(["auto", *(n for n, other in BOUNDS.items() if other.shared)])
+        raise ValueError(
+            f"the bound {method!r} does not know shared prefixes; choose one of: "
+            f"{known}."
+        )
     return _best_of([(method, options)], instance)
 
 

@@ -76,6 +76,9 @@ class BoundMethod:
         Time as a function of the size.
     certified : bool
         Whether it has a certificate at every instance.
+    shared : bool
+        Whether it holds where prompts share prefixes. "auto" uses such bounds there,
+        and the others elsewhere.
     quick : Quick, optional
         Instances at which "auto" uses it; none if left out.
     stage : Stage
@@ -88,6 +91,7 @@ class BoundMethod:
     certified: bool = True
     quick: Quick | None = None
     stage: Stage = Stage.CLOSED_FORM
+    shared: bool = False
 
 
 BOUNDS: Table[BoundMethod] = Table("bound", "sortedf.bounds")
@@ -107,11 +111,12 @@ def register_bound(
     certified: bool = True,
     quick: Quick | None = None,
     stage: Stage = Stage.CLOSED_FORM,
+    shared: bool = False,
 ) -> Callable[[Prover], Prover]:
     """Return a decorator that enters a bound into the table."""
 
     def add(prove: Prover) -> Prover:
-        method = BoundMethod(prove, about, cost, certified, quick, stage)
+        method = BoundMethod(prove, about, cost, certified, quick, stage, shared)
         BOUNDS.register(name)(method)
         return prove
 
@@ -142,6 +147,7 @@ def quick_bounds(
         if method.quick is not None
         and method.quick(instance, time_limit)
         and (method.certified or not certified)
+        and method.shared == (instance.prefixes is not None)
     ]
     return sorted(names, key=lambda name: BOUNDS[name].stage)
 

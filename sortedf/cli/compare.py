@@ -106,8 +106,8 @@ def _names(loaded: LoadedProblem, methods: str | None) -> list[str]:
         return _split(methods)
     names = sortedf.methods_for(loaded.instance)
     for name, method in sortedf.METHODS.items():
-        if name not in names and method.same_as is None:
-            limit = method.max_requests
+        limit = method.max_requests
+        if limit is not None and loaded.instance.num_requests > limit:
             note(f"{name} is for up to {limit:,} requests and left out.")
     return names
 

@@ -68,7 +68,7 @@ class EngineOptions:
         typer.Option(
             "--prefix-caching/--no-prefix-caching",
             help="Reuse KV that is still in the cache, as vLLM does by default: of "
-            "prompts that begin alike (in simulate, by a trace's hash_ids) and of a "
+            "prompts that begin alike (by a trace's hash_ids) and of a "
             "request that was preempted.",
         ),
     ] = None

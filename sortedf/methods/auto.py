@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sortedf.improve.objective import Objective
 from sortedf.methods.best_list import best_list
 from sortedf.methods.improve import search
+from sortedf.methods.shared_search import search_shared
 from sortedf.methods.table import METHODS, Method, Outcome
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ def auto(instance: Instance, options: Options) -> Outcome:
 
     If the computation of the bound found a better schedule, that is returned. Bounds
     minimise TEL alone, so the two are compared by the objective and its latency cap.
+
+    Where prompts share prefixes, lists are placed and improved by
+    `sortedf.methods.shared_search`.
     """
+    if instance.prefixes is not None:
+        return search_shared(instance, options)
     if options.backfill is not None:
         return best_list(instance, options)
     proven = options.proven
@@ -46,5 +52,6 @@ METHODS.register("auto")(
         any_objective=True,
         searches=True,
         by_segment=True,
+        shared=True,
     )
 )

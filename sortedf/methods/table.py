@@ -74,6 +74,10 @@ class Method:
         Whether it uses `start`, `stop` and `jobs` of the options.
     by_segment : bool
         Whether it is run on each segment of a stream separately, without a loss.
+    shared : bool
+        Whether it knows shared prefixes of prompts.
+    only_shared : bool
+        Whether a comparison of all methods has it only where prompts share prefixes.
     same_as : str, optional
         Another name of the same method; a comparison of all methods runs only one.
     """
@@ -86,6 +90,8 @@ class Method:
     any_objective: bool = False
     searches: bool = False
     by_segment: bool = False
+    shared: bool = False
+    only_shared: bool = False
     same_as: str | None = None
 
 
@@ -106,8 +112,12 @@ def register_rule(
     guarantee: str,
     cost: str,
     max_requests: int | None = None,
+    only_shared: bool = False,
 ) -> Callable[[Rule], Rule]:
-    """Return a decorator that registers a list rule in both tables."""
+    """Return a decorator that registers a list rule in both tables.
+
+    Lists are placed with shared prefixes, whether the rule knows them or not.
+    """
 
     def add(rule: Rule) -> Rule:
         def solve(instance: Instance, options: Options) -> Outcome:
@@ -115,7 +125,15 @@ def register_rule(
             schedule = place(instance, rule(instance, options), backfill=window)
             return Outcome(schedule, name, window)
 
-        method = Method(solve, about, guarantee, cost, max_requests)
+        method = Method(
+            solve,
+            about,
+            guarantee,
+            cost,
+            max_requests,
+            shared=True,
+            only_shared=only_shared,
+        )
         METHODS.register(name)(method)
         return RULES.register(name)(rule)
 

@@ -30,11 +30,57 @@ from sortedf.methods import RULES, best_list
 from sortedf.options import Options
 from sortedf.stop import Rounds
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, instances, shared_instances
 
 CORE = ("auto", "fcfs", "mc-sf", "total-size", "svf", "lpt")
 CORE += ("sorted-f", "exact", "exact-dp", "local-swap", "quantile-greedy")
 CORE += ("sorted-f-co-start",)
+
+
+SHARED = [name for name, method in METHODS.items() if method.shared]
+
+
+@settings(max_examples=25)
+@given(shared_instances(max_requests=4, max_length=5), st.integers(0, 2))
+def test_methods_for_shared_prefixes_are_not_below_the_optimum(instance, backfill):
+    """The checker, which collects what is held, agrees; "auto" is not above any."""
+    least = naive.best_tel(instance)
+    assert set(SHARED) >= set(methods_for(instance)) or instance.prefixes is None
+    best = solve(instance, "auto").tel
+    for name in ("svf", "depth-first", "longest-prefix", "k-lpm", "subtree-volume"):
+        result = solve(instance, name, backfill=backfill)
+        report = check(instance, result.schedule)
+        assert report.feasible
+        assert report.tel == result.tel >= least >= result.lower_bound
+        assert best <= solve(instance, name).tel or instance.prefixes is None
+    assert best >= least
+
+
+def test_methods_blind_to_prefixes_are_refused():
+    """By name, with those that know them; and what their search does not have."""
+    trace = generate("document-questions", 40, seed=1, per_prefix=4)
+    engine = EngineModel(8192, prefix_caching=True)
+    instance, _ = trace.to_instance(engine=engine)
+    with pytest.raises(ValueError, match="'improve' does not know shared prefixes; "):
+        solve(instance, "improve")
+    with pytest.raises(ValueError, match="'milp' does not know shared prefixes; "):
+        compare(instance, ["svf", "milp"])
+    for options in ({"jobs": 2}, {"stop": Rounds(1)}, {"objective": Objective()}):
+        with pytest.raises(ValueError, match="not for requests with shared prefixes"):
+            solve(instance, **options)
+
+
+def test_subtrees_kept_together_beat_other_orders():
+    """And sharing is worth much: the same requests without it take longer."""
+    trace = generate("document-questions", 200, seed=1)
+    engine = EngineModel(16384, prefix_caching=True)
+    instance, _ = trace.to_instance(engine=engine)
+    found = {r.method: r.tel for r in compare(instance, bound="none", seed=1)}
+    assert found["auto"] < 0.99 * found["subtree-volume"]
+    for name in ("svf", "depth-first", "longest-prefix", "k-lpm", "fcfs"):
+        assert found["subtree-volume"] < 0.9 * found[name]
+    alone = solve(instance.replace(prefixes=None), "svf", backfill=20, bound="none")
+    assert found["auto"] < 0.5 * alone.tel
 
 
 @pytest.mark.kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 
 from sortedf import BOUNDS, EngineModel, Instance, bound, check, generate, solve
+from sortedf.certificate import instance_hash, proven_bound
+from sortedf.errors import CertificateError
 from sortedf.segments import segments
+from sortedf.shared_prefixes import SharedPrefixes
 from sortedf.volume import volume, volume_moment
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, instances, shared_instances
 
 
 def blocks(instance: Instance, i: int) -> list[int]:
@@ -72,6 +76,31 @@ def test_rounded_rows_are_taken_at_every_size():
 def test_no_bound_is_above_the_optimum(method, instance):
     """Exhaustive search over all start steps never finds anything below a bound."""
     assert bound(instance, method).value <= naive.best_tel(instance)
+
+
+@pytest.mark.parametrize("method", [n for n, b in BOUNDS.items() if b.shared])
+@given(instance=shared_instances(max_requests=4, max_length=5))
+def test_no_bound_is_above_the_optimum_where_prompts_share_prefixes(method, instance):
+    """And its certificate proves it, also after a file."""
+    found = bound(instance, method)
+    assert found.value <= naive.best_tel(instance)
+    assert proven_bound(instance, found.certificate) == found.value
+
+
+def test_bounds_that_do_not_know_prefixes_are_refused():
+    """They would count what is shared twice, and say that both cannot run at once."""
+    shared = SharedPrefixes([-1], [4], [0, 0])
+    engine = EngineModel(10, prefix_caching=True)
+    instance = Instance([5, 5], [2, 2], engine=engine, prefixes=shared)
+    assert solve(instance).tel == 2 + 2
+    with pytest.raises(ValueError, match="'fluid' does not know shared prefixes; choo"):
+        bound(instance, "fluid")
+    blind = bound(instance.replace(prefixes=None), "dual").certificate
+    assert blind.bound > 4
+    with pytest.raises(CertificateError, match="for another instance"):
+        proven_bound(instance, blind)
+    with pytest.raises(CertificateError, match="does not know the prefixes"):
+        proven_bound(instance, replace(blind, instance_hash=instance_hash(instance)))
 
 
 def test_fluid_serves_the_smallest_volume_that_has_arrived():

@@ -142,3 +142,25 @@ def test_an_output_that_fails_leaves_what_was_there(cli, trace, tmp_path, monkey
     assert "No space left" in refused(cli("solve", trace, *arguments))
     assert path.read_text(encoding="utf-8") == "old"
     assert sorted(tmp_path.iterdir()) == [path, trace]
+
+
+def test_shared_prefixes_are_planned_bounded_and_checked(cli, tmp_path):
+    """From a generated trace to a schedule and a certificate that are verified."""
+    trace, plan, proof = (tmp_path / name for name in ("t.csv", "p.json", "c.json"))
+    cli("generate", "samples", "--n", 24, "--seed", 1, "-o", trace)
+    engine = ("--kv-budget", 40000, "--prefix-caching")
+    code, out, _ = cli("solve", trace, *engine, "-o", plan, "--json")
+    assert code == 0
+    solved = json.loads(out)
+    code, out, _ = cli("check", trace, plan, *engine, "--json")
+    assert code == 0
+    assert json.loads(out)["total_latency"] == solved["total_latency"]
+    assert json.loads(out)["peak_kv"] == solved["peak_kv"]
+    code, out, _ = cli("bound", trace, *engine, "--certificate", proof, "--json")
+    assert code == 0
+    assert json.loads(out)["lower_bound"] == solved["lower_bound"]
+    code, out, _ = cli("check", trace, "--certificate", proof, *engine, "--json")
+    assert code == 0
+    code, _, err = cli("check", trace, "--certificate", proof, "--kv-budget", 40000)
+    assert code == 2
+    assert "for another instance" in err
