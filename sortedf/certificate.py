@@ -187,7 +187,7 @@ def _parts_prove(instance: Instance, certificate: SumCertificate) -> int:
 def _charges_prove(instance: Instance, certificate: ChargeCertificate) -> int:
     """Evaluate the certificate for the instance with charged prompts."""
     alone = charged_instance(
-        instance, certificate.node, certificate.request, certificate.charge
+        instance, certificate.node, certificate.member, certificate.charge
     )
     if len(certificate.part) != 1:
         raise CertificateError("charges need one part, with all requests.")

@@ -44,8 +44,8 @@ class ChargeCertificate:
         `sortedf.certificate.instance_hash` of the instance that the bound is for.
     bound : int
         The claimed lower bound on TEL.
-    node, request, charge : int64 arrays of equal length
-        What each request is charged for each node, in `UNIT` parts of a token.
+    node, member, charge : int64 arrays of equal length
+        What each request below a node is charged for it, in `UNIT` parts of a token.
     part : tuple of SumPart
         One: all requests, and the certificate of a bound with charged prompts.
     """
@@ -53,13 +53,13 @@ class ChargeCertificate:
     instance_hash: str
     bound: int
     node: Ints
-    request: Ints
+    member: Ints
     charge: Ints
     part: tuple[SumPart, ...]
 
 
 def charged_instance(
-    instance: Instance, node: Ints, request: Ints, charge: Ints
+    instance: Instance, node: Ints, member: Ints, charge: Ints
 ) -> Instance:
     """Return the instance without shared prefixes, with charged prompts.
 
@@ -73,8 +73,8 @@ def charged_instance(
         if len(node):
             raise CertificateError("no prompts share prefixes to be charged for.")
         return instance
-    if not len(node) == len(request) == len(charge):
-        raise CertificateError("node, request and charge must be equally long.")
+    if not len(node) == len(member) == len(charge):
+        raise CertificateError("node, member and charge must be equally long.")
     block = instance.engine.block_size
     own = [
         s - block * sum(int(shared.blocks[k]) for k in shared.path(i))
@@ -86,7 +86,7 @@ def charged_instance(
         for k in shared.path(i):
             below.setdefault(k, []).append(i)
     for k, i, tokens in zip(
-        node.tolist(), request.tolist(), charge.tolist(), strict=True
+        node.tolist(), member.tolist(), charge.tolist(), strict=True
     ):
         if i not in below.get(k, ()) or i in charged.get(k, {}):
             raise CertificateError(

@@ -55,36 +55,36 @@ def equal_charges(instance: Instance, options: BoundOptions) -> Bound:
 
 
 def _equal(instance: Instance) -> tuple[Ints, Ints, Ints]:
-    """Return node, request and charge of equal parts."""
+    """Return node, member and charge of equal parts."""
     shared = instance.prefixes
     if shared is None:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, nothing
     block = instance.engine.block_size
     own = instance.prefill - shared.request_blocks * block
-    node, request, charge = [], [], []
+    node, member, charge = [], [], []
     for k, ids in enumerate(shared.members()):
         most = num_together(instance, k, own[ids].tolist())
         node.append(np.full(len(ids), k))
-        request.append(ids)
+        member.append(ids)
         part = int(shared.blocks[k]) * block * UNIT // most
         charge.append(np.full(len(ids), part))
-    return np.concatenate(node), np.concatenate(request), np.concatenate(charge)
+    return np.concatenate(node), np.concatenate(member), np.concatenate(charge)
 
 
 def _charged_bound(
     instance: Instance,
     node: Ints,
-    request: Ints,
+    member: Ints,
     charge: Ints,
     options: BoundOptions,
 ) -> Bound:
     """Best of the bounds for the instance with charged prompts."""
-    alone = charged_instance(instance, node, request, charge)
+    alone = charged_instance(instance, node, member, charge)
     found = prove(whole(alone), "auto", options, certified=True)[0]
     assert found.certificate is not None
     everyone = SumPart(np.arange(instance.num_requests), found.certificate)
     certificate = ChargeCertificate(
-        instance_hash(instance), found.value, node, request, charge, (everyone,)
+        instance_hash(instance), found.value, node, member, charge, (everyone,)
     )
     return Bound(found.value, certificate, interrupted=found.interrupted)

@@ -41,7 +41,7 @@ def test_only_as_many_as_fit_share_a_charge():
 
 
 def test_a_file_proves_the_same(tmp_path):
-    """Node, request and charge, and the certificate of the rest."""
+    """Node, member and charge, and the certificate of the rest."""
     found = bound(INSTANCE, "equal-charges")
     write_certificate(found.certificate, tmp_path / "proof.json")
     again = read_certificate(tmp_path / "proof.json")
@@ -53,8 +53,8 @@ def test_a_file_proves_the_same(tmp_path):
     [
         ({"charge": [3 * UNIT + 1, 3 * UNIT, 0, UNIT, UNIT]}, "node 0 has 6 blocks"),
         ({"charge": [1, 1, 1, -1, 1]}, "a charge is -1"),
-        ({"request": [0, 1, 2, 0, 2]}, "request 0 is not below node 1"),
-        ({"request": [0, 1, 1, 1, 2]}, "request 1 is not below .* or is charged"),
+        ({"member": [0, 1, 2, 0, 2]}, "request 0 is not below node 1"),
+        ({"member": [0, 1, 1, 1, 2]}, "request 1 is not below .* or is charged"),
         ({"node": [0, 0, 0, 1, 7]}, "request 2 is not below node 7"),
         ({"node": [0, 0, 0]}, "must be equally long"),
     ],
