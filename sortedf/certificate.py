@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sortedf.atomic import atomic_path
-from sortedf.charge_certificate import ChargeCertificate, charged_instance
+from sortedf.charges import charged_instance
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_file import read_json
@@ -100,6 +100,31 @@ class SumCertificate:
 
     instance_hash: str
     bound: int
+    part: tuple[SumPart, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChargeCertificate:
+    """A claimed lower bound, charges for shared prefixes, and a proof with them.
+
+    Attributes
+    ----------
+    instance_hash : str
+        `sortedf.certificate.instance_hash` of the instance that the bound is for.
+    bound : int
+        The claimed lower bound on TEL.
+    node, member, charge : int64 arrays of equal length
+        What each request below a node is charged for it, in parts
+        of a token (`sortedf.charges.UNIT`).
+    part : tuple of SumPart
+        One: all requests, and the certificate of a bound with charged prompts.
+    """
+
+    instance_hash: str
+    bound: int
+    node: Ints
+    member: Ints
+    charge: Ints
     part: tuple[SumPart, ...]
 
 

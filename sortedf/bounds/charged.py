@@ -8,13 +8,8 @@ import numpy as np
 
 from sortedf.bounds.proving import prove
 from sortedf.bounds.table import Bound, always, register_bound
-from sortedf.certificate import SumPart, instance_hash
-from sortedf.charge_certificate import (
-    UNIT,
-    ChargeCertificate,
-    charged_instance,
-    num_together,
-)
+from sortedf.certificate import ChargeCertificate, SumPart, instance_hash
+from sortedf.charges import UNIT, charged_instance, num_together
 from sortedf.segments import whole
 
 if TYPE_CHECKING:
@@ -49,7 +44,7 @@ def equal_charges(instance: Instance, options: BoundOptions) -> Bound:
     """Charge each request below a node for `1 / q` of it.
 
     `q` is the largest number of them that can run together, so that the charges of
-    running requests are at most the node (`sortedf.charge_certificate`).
+    running requests are at most the node (`sortedf.charges`).
     """
     return _charged_bound(instance, *_equal(instance), options)
 

@@ -9,7 +9,7 @@ import pytest
 
 from sortedf import EngineModel, Instance, bound
 from sortedf.certificate import proven_bound, read_certificate, write_certificate
-from sortedf.charge_certificate import UNIT, num_together
+from sortedf.charges import UNIT, num_together
 from sortedf.errors import CertificateError
 from sortedf.shared_prefixes import SharedPrefixes
 

@@ -1,4 +1,4 @@
-"""Certificates of bounds where prompts share prefixes: charges, and a plain proof.
+"""Charges for shared prefixes, by which bounds without them hold with them.
 
 Each request below a node is charged for a part of the node's tokens. The charges are
 valid if those of any requests that can run together add up to the node's tokens at
@@ -14,7 +14,6 @@ nodes above it. The largest `q` charges of a node must add up to its tokens at m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,36 +25,10 @@ from sortedf.instance import Instance
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sortedf.certificate import SumPart
-
     Ints = NDArray[np.int64]
 
 UNIT = 2**20
 """Charges are multiples of one token over this."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChargeCertificate:
-    """A claimed lower bound, charges for shared prefixes, and a proof with them.
-
-    Attributes
-    ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
-    node, member, charge : int64 arrays of equal length
-        What each request below a node is charged for it, in `UNIT` parts of a token.
-    part : tuple of SumPart
-        One: all requests, and the certificate of a bound with charged prompts.
-    """
-
-    instance_hash: str
-    bound: int
-    node: Ints
-    member: Ints
-    charge: Ints
-    part: tuple[SumPart, ...]
 
 
 def charged_instance(
