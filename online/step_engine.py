@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from online import step_kernels as k
+from online.last_decision import LastDecision
 from online.prefix_cache import PrefixCache
 from online.prompt_chains import PromptChains
 from online.rules import rules_array
-from online.state import NOTHING, State
+from online.state import NOTHING
 from sortedf.errors import OversizeError
 from sortedf.step_time import UNIT_STEPS, StepTime
 
@@ -144,17 +145,7 @@ class StepEngine:
         self.num_steps = 0
         self._rules = rules_array(rules)
         self._waiting: dict[int, None] = {}
-        self._joined: list[int] = []
-        self._left: list[int] = []
-        self._ended: list[int] = []
-        self._changed: list[int] = []
-        # Whether the only events were that each running request made a token: in the
-        # last step; and since the last decision, except for the starts it decided.
-        self._quiet = self._calm = False
-        self._foreseen = 0
-        # Whether all running requests made a token in the last step, so they decode.
-        self._steady = False
-        self._last: Decision = NOTHING
+        self._last = LastDecision(rules, step_time)
         room = min(rules.seqs_cap, rules.num_blocks) + 1
         self._running: Ints = np.zeros(room, dtype=np.int64)
         self._buffers = tuple(np.zeros(room, dtype=np.int64) for _ in range(5))
@@ -176,20 +167,19 @@ class StepEngine:
             raise OversizeError(f"request {i} {reason}.", (i,))
         self._predict(i)
         self._waiting[i] = None
-        self._joined.append(i)
+        self._last.joined.append(i)
 
     def cancel(self, i: int) -> None:
         """Cancel request `i`, waiting or running; others are ignored."""
         if i in self._waiting:
             del self._waiting[i]
-            self._left.append(i)
-            self._ended.append(i)
+            self._last.left.append(i)
+            self._last.ended.append(i)
             if self._cache is not None:
                 self._cache.forest.stop(i)
         elif i in self._now_running():
             self._stop_running([i])
-            self._quiet = False
-            self._ended.append(i)
+            self._last.ended.append(i)
 
     def update_hint(
         self, i: int, *, predicted: int | None = None, score: float | None = None
@@ -197,7 +187,7 @@ class StepEngine:
         """Change the predicted length or the score of request `i`."""
         is_here = i in self._waiting or i in self._now_running()
         if self.table.update_hint(i, predicted, score) and is_here:
-            self._changed.append(i)
+            self._last.changed.append(i)
 
     def step(self, now_s: float) -> StepRecord:
         """Run one step that begins at `now_s`."""
@@ -218,7 +208,7 @@ class StepEngine:
         )  # fmt: skip
         out = self._out.tolist()
         done = finished[: out[k.FINISHED]].tolist()
-        self._ended += done
+        self._last.ended += done
         if not out[k.SCHEDULED] and not decision.evict:
             self.num_steps -= 1
         started = decision.start[: out[k.STARTED]]
@@ -228,18 +218,11 @@ class StepEngine:
         self._move(started, lost)
         if self.predictor is not None and done:
             self.predictor.observe(self.table.ints[k.OUTPUT_TOKENS, done].tolist())
-        self._quiet = not (
-            out[k.STARTED] or out[k.FINISHED] or out[k.PREEMPTED] or decision.evict
-        ) and (out[k.DECODE_TOKENS] == before)
-        decoded, self._steady = (
-            self._steady or not before,
-            (out[k.MADE_TOKENS] == out[k.SCHEDULED] == out[k.RUNNING]),
-        )
-        self._calm &= (
-            decoded
-            and self._steady
-            and len(started) == len(decision.start)
-            and not (out[k.PREEMPTED] or decision.evict)
+        self._last.after_step(
+            all_decoded=not started and out[k.DECODE_TOKENS] == before,
+            all_made=out[k.MADE_TOKENS] == out[k.SCHEDULED] == out[k.RUNNING],
+            as_decided=len(started) == len(decision.start)
+            and not (lost or decision.evict),
         )
         return StepRecord(
             step=self.num_steps,
@@ -270,42 +253,22 @@ class StepEngine:
 
     def _decide(self, now_s: float) -> Decision:
         """Call the policy, unless its last decision still stands."""
-        events = self._joined or self._changed or self._ended
-        if (
-            self._calm
-            and not events
-            and len(self._left) == self._foreseen
-            and not self.always_ask
-            and self._out[k.RUNNING]  # else the clock does not go on by steps
-            and self._last.stands(self.num_steps, now_s)
-            # Forecasts do not know how prompts are cut by the threshold.
-            and not self.rules.long_prefill_token_threshold
+        last, num_running = self._last, int(self._out[k.RUNNING])
+        free = int(self._out[k.FREE])
+        if not self.always_ask and last.stands(
+            self.num_steps, lambda: now_s, num_running, free
         ):
             return NOTHING
-        quiet = self._quiet and not events and not self._left
-        decision = self.policy.decide(self._state(now_s, quiet))
-        self._joined, self._left, self._ended, self._changed = [], [], [], []
-        self._last, self._calm = decision, True
-        self._foreseen = len(decision.start)
-        return decision
-
-    def _state(self, now_s: float, quiet: bool) -> State:
         running = self._now_running().copy()
         running.flags.writeable = False
-        return State(
+        return last.ask(
+            self.policy,
             self.num_steps,
             now_s,
             running,
             self.table.view,
-            int(self._out[k.FREE]),
-            self._joined,
-            self._left,
-            quiet,
-            self.rules,
-            self.step_time,
+            free,
             self._waiting,
-            self._ended,
-            self._changed,
             None if self._cache is None else self._cache.forest,
         )
 
@@ -360,12 +323,12 @@ class StepEngine:
         """Update the waiting requests and the changes for the next decision."""
         for i in started:
             del self._waiting[i]
-        self._left.extend(started)
+        self._last.left.extend(started)
         for i in stopped:
             self._waiting[i] = None
             if self.table.ints[k.OUTPUT_TOKENS, i] >= self.table.ints[k.PREDICTED, i]:
                 self._predict(i)
-        self._joined.extend(stopped)
+        self._last.joined.extend(stopped)
 
 
 def _cache_of(

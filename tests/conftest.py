@@ -44,15 +44,6 @@ if PROFILE == "fast":
     sys.modules["vllm"] = None  # type: ignore[assignment]  # its import fails
 
 
-@pytest.fixture(autouse=True)
-def _current_folder_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let child processes import the tests, also after an engine has started.
-
-    `online.processes.SAFE_PATH`, which stays set for the engine's processes.
-    """
-    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Hold a test of the fast subset to its time."""

@@ -48,7 +48,7 @@ def measure(
     core = llm.engine_core.engine_core
     scheduler = core.scheduler
     if policy is not None:
-        scheduler.attach(scheduler.table, make_policy(policy))
+        scheduler.attach(scheduler.host.table, make_policy(policy))
     # At most all running requests complete in a step, and on average far fewer.
     ready = _prepared(
         core, Stream(llm, vllm, chosen), waiting + 100 + 16 * (steps + WARM_UP)

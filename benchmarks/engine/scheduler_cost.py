@@ -144,7 +144,7 @@ def measure(policy: str | None, waiting: int, load: str, steps: int) -> Row:
     asked = None
     if policy is not None:
         asked = Asked(make_policy(policy))
-        scheduler.attach(scheduler.table, asked)
+        scheduler.attach(scheduler.host.table, asked)
     watch = Watch()
     watch.next_step()
     _wrap(scheduler, watch, ours=policy is not None)

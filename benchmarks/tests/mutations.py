@@ -109,7 +109,11 @@ TARGETS = (
     Target(
         40,
         (f"{POLICY_TESTS}/parts/test_boost_queue.py",),
-        (f"{PARTS}/boost_queue.py", f"{PARTS}/expected_room.py", f"{PARTS}/answers.py"),
+        (
+            f"{PARTS}/boost_queue.py",
+            f"{PARTS}/expected_room.py",
+            "online/answer_lengths.py",
+        ),
     ),
     Target(
         40,
@@ -148,8 +152,14 @@ TARGETS = (
     Target(
         60,
         ("tests/online/executor/test_vllm_scheduler.py",),
-        ("online/executor/vllm_scheduler.py",),
+        ("online/executor/vllm_scheduler.py", "online/executor/offered_queue.py"),
     ),
+    Target(
+        40,
+        ("tests/online/executor/test_policy_host.py",),
+        ("online/executor/policy_host.py", "online/executor/running.py"),
+    ),
+    Target(20, ("tests/online/test_last_decision.py",), ("online/last_decision.py",)),
 )
 
 

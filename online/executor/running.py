@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from online.requests import RequestTable
 
     Ints = NDArray[np.int64]
+
+
+class Started(NamedTuple):
+    """A request that started in a step.
+
+    Attributes
+    ----------
+    i : int
+    tokens : int
+        Its tokens in this step.
+    computed : int
+        Its tokens with KV after this step.
+    """
+
+    i: int
+    tokens: int
+    computed: int
 
 
 class Running:
@@ -82,20 +99,20 @@ class Running:
         self._ids[self.count : more] = ids
         self.count = more
 
-    def start_whole(self, ids: Sequence[int], computed: Sequence[int]) -> bool:
+    def start_whole(self, started: Sequence[Started]) -> bool:
         """Add requests whose prompts a step has completely computed; else return False.
 
         The step must then be counted by `each_made_one`, as for the other requests.
         """
         each = self._table.view.each
         prefill, made = each.prefill, each.output_tokens
-        for i, done in zip(ids, computed, strict=True):
-            if prefill[i] + made[i] != done:
+        for one in started:
+            if prefill[one.i] + made[one.i] != one.computed:
                 return False
-        self.start(ids)
+        self.start([one.i for one in started])
         ints = self._table.ints
-        for i, done in zip(ids, computed, strict=True):
-            ints[k.COMPUTED, i] = done - 1
+        for one in started:
+            ints[k.COMPUTED, one.i] = one.computed - 1
         return True
 
     def replace(self, ids: Sequence[int]) -> None:

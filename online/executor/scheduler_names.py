@@ -27,27 +27,36 @@ METHODS = {
 
 ATTRIBUTES = (
     "block_size",
-    "cache_config",
     "connector",
     "kv_cache_config",
     "kv_cache_manager",
     "kv_holding_waiting",
     "max_model_len",
-    "max_num_active_reqs",
     "max_num_running_reqs",
-    "max_num_scheduled_tokens",
     "num_spec_tokens",
     "pause_state",
     "policy",
     "requests",
     "requires_kv_delivery",
     "running",
-    "scheduler_config",
-    "scheduler_reserve_full_isl",
     "vllm_config",
     "waiting",
 )
 """Attributes of a scheduler, of its class or set by its `__init__`."""
+
+CONFIG = "vllm.config.SchedulerConfig"
+
+FIELDS = (
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold",
+    "max_num_active_seqs",
+    "max_num_batched_tokens",
+    "max_num_scheduled_tokens",
+    "max_num_seqs",
+    "scheduler_reserve_full_isl",
+    "watermark",
+)
+"""Fields of the scheduler's configuration."""
 
 OTHERS = (
     "vllm.v1.core.sched.async_scheduler.AsyncScheduler",
@@ -81,6 +90,8 @@ def missing_names() -> list[str]:
             for parameter in parameters
             if parameter not in known
         ]
+    fields = getattr(_found(CONFIG), "__dataclass_fields__", ())
+    missing += [f"SchedulerConfig.{name}" for name in FIELDS if name not in fields]
     return missing + [name for name in OTHERS if _found(name) is None]
 
 

@@ -14,6 +14,7 @@ from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_errors import settings_refused, start_failed
 from online.executor.vllm_version import require_vllm
+from online.processes import without_current_folder
 from sortedf.engine_model import VLLM_RULES, EngineModel
 from sortedf.errors import OversizeError, SortedfError
 from sortedf.step_time import UNIT_STEPS, StepTime
@@ -197,7 +198,7 @@ class VllmEngine:
             self._llm.step()
         except Exception as error:
             raise EngineError(
-                f"the engine failed in step {self._scheduler.num_steps} with "
+                f"the engine failed in step {self._scheduler.host.num_steps} with "
                 f"{self.num_unfinished} requests unfinished: {error!r}"
             ) from error
         took = time.perf_counter() - began
@@ -270,7 +271,8 @@ def _started(kind: Any, settings: dict[str, Any]) -> Any:
     """Start an engine with these arguments."""
     from vllm.v1.engine.llm_engine import LLMEngine
 
-    with settings_refused():
-        config = kind(**settings).create_engine_config()
-    with start_failed():
-        return LLMEngine.from_vllm_config(config)
+    with without_current_folder():
+        with settings_refused():
+            config = kind(**settings).create_engine_config()
+        with start_failed():
+            return LLMEngine.from_vllm_config(config)

@@ -10,7 +10,7 @@ from typing import Any
 
 from online.executor.numba_guard import let_numba_live
 from online.executor.scheduler_names import missing_names
-from online.processes import SAFE_PATH
+from online.processes import without_current_folder
 from sortedf.errors import MissingExtraError
 
 TESTED = ("0.32.0",)
@@ -41,8 +41,6 @@ def require_vllm() -> Any:
     """
     # Read when vllm is imported or its engine starts.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-    # Its processes are started by `python -c`.
-    os.environ.setdefault(SAFE_PATH, "1")
     installed = installed_version()
     if installed is None:
         raise MissingExtraError(
@@ -55,7 +53,8 @@ def require_vllm() -> Any:
             installed,
             ", ".join(TESTED),
         )
-    module = importlib.import_module("vllm")
+    with without_current_folder():  # its import starts processes
+        module = importlib.import_module("vllm")
     let_numba_live()
     refuse_missing_names()
     return module

@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 
 
 @st.composite
-def rules_for(
-    draw: st.DrawFn, instance: Instance, *, thresholds: bool = True
-) -> EngineModel:
-    """Draw rules under which every request of an instance can run.
-
-    Without `thresholds` no prompt is cut while a step has tokens left.
-    """
+def rules_for(draw: st.DrawFn, instance: Instance) -> EngineModel:
+    """Draw rules under which every request of an instance can run."""
     block = draw(st.sampled_from([1, 1, 2, 3, 8]))
     chunked = draw(st.booleans())
     longest = int((instance.prefill + instance.decode).max())
@@ -34,9 +29,7 @@ def rules_for(
         kv_budget=draw(st.integers(peak, 4 * peak + block)),
         block_size=block,
         max_num_seqs=draw(st.none() | st.integers(1, min(5, cap or 5))),
-        long_prefill_token_threshold=(
-            draw(st.sampled_from([0, 0, 1, 3, 7])) if thresholds else 0
-        ),
+        long_prefill_token_threshold=draw(st.sampled_from([0, 0, 1, 3, 7])),
         max_batched_tokens=cap,
         chunked_prefill=chunked,
         reserve_prompt=draw(st.booleans()),

@@ -19,8 +19,9 @@ from online.executor.batch.answer_lines import Answer
 from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_file import CHAT, BatchRequest
 from online.executor.vllm_errors import settings_refused, start_failed
+from online.executor.vllm_rules import rules_of
 from online.executor.vllm_version import require_vllm
-from sortedf.engine_model import EngineModel
+from online.processes import without_current_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -74,10 +75,11 @@ async def serve(
     require_vllm()
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    args, config = configure(settings, scheduler)
-    stats = _counting_logger()
-    with start_failed():
-        engine = AsyncLLM.from_vllm_config(config, stat_loggers=[stats])
+    with without_current_folder():
+        args, config = configure(settings, scheduler)
+        stats = _counting_logger()
+        with start_failed():
+            engine = AsyncLLM.from_vllm_config(config, stat_loggers=[stats])
     try:
         serving = VllmServing(engine, config, stats.counts)
         await serving.start(args)
@@ -189,7 +191,7 @@ class VllmServing:
 
     def __init__(self, engine: Any, config: Any, counts: dict[str, int]) -> None:
         self.counts = counts
-        self.rules = rules_of(config)
+        self.rules = rules_of(config, config.cache_config.block_size)
         self.max_model_len: int = config.model_config.max_model_len
         self._engine = engine
         self._state: Any = None
@@ -324,19 +326,3 @@ def _parsed(url: str, body: dict[str, Any]) -> Any:
     from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 
     return CompletionRequest.model_validate(body)
-
-
-def rules_of(config: Any) -> EngineModel:
-    """Return the engine's rules from the configuration of a running engine."""
-    scheduler, cache = config.scheduler_config, config.cache_config
-    return EngineModel.vllm(
-        kv_budget=(cache.num_gpu_blocks - 1) * cache.block_size,
-        block_size=cache.block_size,
-        max_num_seqs=scheduler.max_num_seqs,
-        max_batched_tokens=scheduler.max_num_batched_tokens,
-        chunked_prefill=scheduler.enable_chunked_prefill,
-        long_prefill_token_threshold=scheduler.long_prefill_token_threshold,
-        reserve_prompt=scheduler.scheduler_reserve_full_isl,
-        watermark=scheduler.watermark,
-        prefix_caching=cache.enable_prefix_caching,
-    )

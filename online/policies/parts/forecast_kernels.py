@@ -48,28 +48,42 @@ def _held(tokens: int, ready: int, step: int, extra: int, size: int, shift: int)
 
 
 @kernel
-def _prefill_ready(left: int, first: int, cap: int, end: Ints, count: int) -> int:
-    """Coming step in which the prefill of `left` tokens is complete, from `first` on.
+def _finish_prefills(
+    rest: Ints, where: Ints, done: Ints, num_prefills: int, cap: int, most: int,
+    ready: Ints, end: Ints, count: int,
+) -> None:  # fmt: skip
+    """Fill `done[p]` with the coming step in which prefill `p` is complete.
 
-    Each request of `end[:count]` that still runs takes one token of a step first.
+    Prefills are in the engine's order, with `rest[p]` tokens after the next step. A
+    step gives one token to each request that decodes, then to each prefill at most
+    `most` of those left. Forecasts at `where[p]` are completed: until then `ready` is
+    `NEVER` and `end` the number of tokens to make. There is none for -1.
     """
-    step = first
-    while True:
-        decoding = 0
+    left = rest[:num_prefills].copy()
+    unfinished = 0
+    for p in range(num_prefills):
+        done[p] = 1 if left[p] == 0 else NEVER
+        unfinished += left[p] > 0
+    step = 2
+    while unfinished > 0:
+        tokens, soonest = cap, NEVER
         for m in range(count):
-            if end[m] >= step:
-                decoding += 1
-        if decoding >= cap:
-            # No tokens are left for it until a request completes.
-            soonest = NEVER
-            for m in range(count):
-                if end[m] >= step:
-                    soonest = min(soonest, end[m])
+            if ready[m] < step <= end[m]:
+                tokens -= 1
+                soonest = min(soonest, end[m])
+        if tokens <= 0:  # none are left until a request completes
             step = soonest + 1
             continue
-        left -= cap - decoding
-        if left <= 0:
-            return step
+        for p in range(num_prefills):
+            new = min(left[p], most, tokens)
+            tokens -= new
+            left[p] -= new
+            if left[p] == 0 and done[p] == NEVER:
+                done[p] = step
+                unfinished -= 1
+                if where[p] >= 0:
+                    ready[where[p]] = step
+                    end[where[p]] += step - 1
         step += 1
 
 
@@ -83,34 +97,34 @@ def _to_make(prefill: int, predicted: int, made: int, slots: int) -> int:
 
 
 @kernel
-def forecast_running(
+def _forecast_running(
     prefill: Ints, predicted: Ints, made: Ints, computed: Ints, running: Ints,
-    slots: int, cap: int, tokens: Ints, ready: Ints, end: Ints,
-) -> int:  # fmt: skip
-    """Fill in the forecast of each running request; return the next step's tokens left.
+    slots: int, cap: int, most: int, tokens: Ints, ready: Ints, end: Ints,
+    rest: Ints, where: Ints, done: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Fill in the forecast of each running request.
 
-    Requests are served in order; a request in prefill gets the tokens of a step that
-    the decoding requests before and behind it leave.
+    `rest` gets what the next step leaves of each prefill that it does not complete.
+    Returns the next step's unused tokens and the number of these prefills.
     """
-    left_now = cap
-    count = len(running)
-    for m in range(count):
+    left_now, num_prefills = cap, 0
+    for m in range(len(running)):
         i = running[m]
         tokens[m] = prefill[i] + made[i]
         ready[m] = 1
         end[m] = _to_make(prefill[i], predicted[i], made[i], slots)
-        left_now -= min(left_now, tokens[m] - computed[i])
-    previous = 1
-    for m in range(count):
-        i = running[m]
-        rest = tokens[m] - computed[i]
-        if rest > 1 and cap < NEVER:
-            rest_of_it = end[m]
-            end[m] = 0  # its own tokens do not count against it
-            previous = _prefill_ready(rest, previous, cap, end, count)
-            ready[m] = previous
-            end[m] = previous + rest_of_it - 1
-    return left_now
+        left = tokens[m] - computed[i]
+        new = min(left, most, left_now)
+        left_now -= new
+        if left > max(new, 1):  # one that decodes gets its token from any step
+            ready[m] = NEVER
+            rest[num_prefills], where[num_prefills] = left - new, m
+            num_prefills += 1
+    _finish_prefills(
+        rest, where, done, num_prefills, cap, most, ready, end, len(running)
+    )
+    where[:num_prefills] = -1  # the order of forecasts changes
+    return left_now, num_prefills
 
 
 @kernel
@@ -346,24 +360,26 @@ def look_ahead(
     running: Ints, candidates: Ints, backfill: int,
     leaf: Ints, parent: Ints, depth: Ints, found: Ints,
     size: int, shift: int, num_blocks: int, extra: int, max_seqs: int, cap: int,
-    chunked: bool, started: Ints, wait: Ints,
+    most_new: int, chunked: bool, started: Ints, wait: Ints,
 ) -> int:  # fmt: skip
     """Choose among `candidates`, in order, those that start in the coming step.
 
     `prefill`, `predicted`, `made` and `computed` are by request, `found` by candidate:
     its tokens that are cached now. `shift` is the binary logarithm of `size`, -1 if
-    that is not an integer. Up to `backfill` candidates may be passed over. `started`
-    gets the ids of the chosen; `wait[c]` is a lower bound on the steps that candidate
-    `c` has to wait if all goes as forecast, 0 for the chosen. Returns the number
-    chosen.
+    that is not an integer; `most_new` limits the tokens of one request in a step. Up
+    to `backfill` candidates may be passed over. `started` gets the ids of the chosen;
+    `wait[c]` is a lower bound on the steps that candidate `c` has to wait if all goes
+    as forecast, 0 for the chosen. Returns the number chosen.
     """
     count, room = len(running), len(running) + len(candidates)
     tokens, ready, end, used, shared, node = np.empty((6, room), dtype=np.int64)
+    rest, where, done = np.empty((3, room), dtype=np.int64)
     last = np.zeros(len(parent), dtype=np.int64)
     slots = num_blocks * size - extra
-    left_now = forecast_running(
-        prefill, predicted, made, computed, running, slots, cap, tokens, ready, end
-    )
+    left_now, num_prefills = _forecast_running(
+        prefill, predicted, made, computed, running, slots, cap, most_new,
+        tokens, ready, end, rest, where, done,
+    )  # fmt: skip
     foreseen = NEVER
     for m in range(count):
         i = running[m]
@@ -388,15 +404,23 @@ def look_ahead(
         most = (own_tokens - 1) // size
         now, _ = _held_by_others(own_node, most, 1, parent, depth, last)
         to_compute = own_tokens - max(found[c], now * size)
-        if to_compute <= left_now:
+        new = min(to_compute, most_new)
+        if new > left_now and not chunked:
+            own_ready, wait[c] = 1, 1
+        elif to_compute <= min(new, left_now):
             own_ready = 1
             wait[c] = _least_wait(
                 own_tokens, own_left, own_node,
                 tokens, ready, end, used, shared, count, parent, depth, last,
                 extra, size, shift, num_blocks,
             )  # fmt: skip
-        elif chunked:
-            own_ready = _prefill_ready(to_compute - left_now, 2, cap, end, count)
+        else:
+            new = min(new, left_now)
+            rest[num_prefills], where[num_prefills] = to_compute - new, -1
+            _finish_prefills(
+                rest, where, done, num_prefills + 1, cap, most_new, ready, end, count
+            )
+            own_ready = done[num_prefills]
             fits = _fits(
                 own_tokens, 1, own_ready, own_ready + own_left - 1, own_node,
                 tokens, ready, end, used, shared, count, parent, depth, last,
@@ -404,8 +428,6 @@ def look_ahead(
             ) == 0  # fmt: skip
             # Otherwise decide again: the length of its prefill may change.
             wait[c] = 0 if fits else 1
-        else:
-            own_ready, wait[c] = 1, 1
         if wait[c] > 0:
             passed += 1
             if count > 0 and end[0] == 1:
@@ -422,8 +444,9 @@ def look_ahead(
             extra, size, shift,
         )  # fmt: skip
         count += 1
+        num_prefills += own_ready > 1
         foreseen = min(foreseen, own_end)
-        left_now -= min(left_now, to_compute)
+        left_now -= new
         if own_node >= 0:
             for other in range(c):  # those passed over may share with it
                 wait[other] = min(wait[other], 1)

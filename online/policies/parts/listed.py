@@ -94,7 +94,7 @@ class ListPolicy:
         """
         look.forget(state.left)
         look.forget(state.changed)
-        if self._surprised(state) or state.rules.long_prefill_token_threshold:
+        if self._surprised(state):
             look.start_over()
         self._started = []
         first = self.backfill + 1

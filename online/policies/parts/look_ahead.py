@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from online.policies.parts.forecast_kernels import look_ahead
+from online.policies.parts.forecast_kernels import NEVER, look_ahead
 from online.policies.parts.shared_prefixes import shared
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from online.state import State
 
-Limits: TypeAlias = tuple[int, int, int, int, int, int, bool]
+Limits: TypeAlias = tuple[int, int, int, int, int, int, int, bool]
 
 
 class LookAhead:
@@ -66,7 +66,8 @@ class LookAhead:
             shift = size.bit_length() - 1 if size & (size - 1) == 0 else -1
             self._rules = (
                 size, shift, rules.num_blocks, rules.extra_slots,
-                rules.seqs_cap, rules.tokens_cap, rules.chunked_prefill,
+                rules.seqs_cap, rules.tokens_cap,
+                rules.long_prefill_token_threshold or NEVER, rules.chunked_prefill,
             )  # fmt: skip
         count = look_ahead(
             requests.prefill, lengths, requests.output_tokens, requests.computed,

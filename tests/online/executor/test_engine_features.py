@@ -43,10 +43,10 @@ def start_core(start_llm):
 
 def agree_on_who_runs(scheduler):
     """After a look, ids, prompts and tokens are those of the engine's requests."""
-    scheduler._state([], [])
-    running = scheduler._running.ids().tolist()
+    scheduler.update_table()
+    running = scheduler.host.running.ids().tolist()
     assert running == [request.sortedf_id for request in scheduler.running]
-    ints = scheduler.table.ints
+    ints = scheduler.host.table.ints
     for request in scheduler.running:
         i = request.sortedf_id
         assert ints[k.PREFILL, i] == request.num_prompt_tokens
@@ -135,7 +135,7 @@ def test_a_pause_lets_finish_what_runs(start_core, policy):
         scheduler.set_pause_state(PauseState.UNPAUSED)
         while scheduler.has_unfinished_requests():
             step(core)
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
 
 
 @pytest.mark.parametrize("policy", ["las", "srpt", "svf"])
@@ -160,7 +160,7 @@ def test_prompts_that_come_bit_by_bit(start_core, policy):
         scheduler.add_request(request("last", 40, 80))
         for _ in range(40):
             step(core)
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
     assert not scheduler._cannot_count()  # from now on steps are counted again
     agree_on_who_runs(scheduler)
 
@@ -192,7 +192,7 @@ def test_drafts_of_several_tokens(start_llm):
         agree_on_who_runs(scheduler)
         steps += 1
     assert steps < 4 * 100
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
 
 
 @pytest.mark.parametrize("policy", ["las", "svf"])
@@ -239,7 +239,7 @@ def test_kv_that_is_loaded_from_elsewhere(start_core, monkeypatch, policy, fails
         while scheduler.has_unfinished_requests():
             step(core)
             agree_on_who_runs(scheduler)
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
 
 
 def make_connector(scheduler):

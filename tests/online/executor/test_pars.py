@@ -72,13 +72,13 @@ def test_requests_start_in_the_order_of_the_simulator(start_llm, tmp_path):
     texts, lengths = texts_and_lengths(40)
     add_all(llm, sampling_params, texts, lengths)
     end = time.monotonic() + 300
-    while len(scheduler._scores._scored) < 40:
-        assert scheduler._scores.failed is None
+    while len(scheduler.expectations.scores._scored) < 40:
+        assert scheduler.expectations.scores.failed is None
         assert time.monotonic() < end
         time.sleep(0.02)
     prefill = np.array([r.num_prompt_tokens for r in scheduler.requests.values()])
     started = run_all(llm)
-    score = scheduler.table.score[:40].copy()
+    score = scheduler.host.table.score[:40].copy()
     assert score == pytest.approx(load_ranker(folder).score(texts), abs=1e-5)
     table = RequestTable.of_arrays(prefill, lengths, np.zeros(40), score=score)
     assert started == order_in_simulator(table, scheduler.rules)
@@ -92,13 +92,13 @@ def test_scores_that_come_late_are_used_when_they_come(start_llm):
         max_num_seqs=2,
     )  # fmt: skip
     scheduler = scheduler_of(llm)
-    scheduler._scores = ScorerService(functools.partial(by_length))
+    scheduler.expectations.scores = ScorerService(functools.partial(by_length))
     texts, _ = texts_and_lengths(30)
     lengths = np.full(30, 10)
-    held, submit = [], scheduler._scores.submit
-    scheduler._scores.submit = lambda *asked: held.append(asked)
+    held, submit = [], scheduler.expectations.scores.submit
+    scheduler.expectations.scores.submit = lambda *asked: held.append(asked)
     add_all(llm, sampling_params, texts, lengths)
-    scheduler._scores.submit = submit
+    scheduler.expectations.scores.submit = submit
     for _ in range(25):  # a scorer that is busy with something else
         llm.llm_engine.step()
     early = {request.sortedf_id for request in scheduler.waiting}
@@ -106,7 +106,7 @@ def test_scores_that_come_late_are_used_when_they_come(start_llm):
     for asked in held:
         submit(*asked)
     end = time.monotonic() + 120
-    while len(scheduler._scores._scored) < 30:
+    while len(scheduler.expectations.scores._scored) < 30:
         assert time.monotonic() < end
         time.sleep(0.01)
     late = [i for i in run_all(llm) if i in early]
@@ -126,15 +126,16 @@ def test_a_scorer_in_trouble_fails_no_request(start_llm, caplog, trouble, tmp_pa
         )  # fmt: skip
         scheduler = scheduler_of(llm)
         if trouble == "too slow":
-            scheduler._scores = ScorerService(functools.partial(slow, 100.0))
+            slow_one = functools.partial(slow, 100.0)
+            scheduler.expectations.scores = ScorerService(slow_one)
         texts, lengths = texts_and_lengths(20)
         add_all(llm, sampling_params, texts, lengths)
         started = run_all(llm)
         assert started == list(range(20))
-        assert scheduler.policy_in_charge is not None
+        assert scheduler.host.policy is not None
         if trouble == "no folder":
             end = time.monotonic() + 300
-            while scheduler._scores.failed is None:
+            while scheduler.expectations.scores.failed is None:
                 assert time.monotonic() < end
                 time.sleep(0.05)
             assert "prompts are no longer scored" in caplog.text

@@ -60,10 +60,10 @@ def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
         assert output.finished
         assert made == wanted.max_tokens or (not wanted.ignore_eos and made >= 1)
     scheduler = scheduler_of(llm)
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
     assert scheduler.get_num_unfinished_requests() == 0
     llm.generate(prompts[:1], params[:1], use_tqdm=False)
-    assert scheduler.table.num_ids <= 120  # a server must not remember them all
+    assert scheduler.host.table.num_ids <= 120  # a server must not remember them all
 
 
 @pytest.mark.parametrize(("policy", "tokens"), [("svf", 512), ("fcfs", 48)])
@@ -87,8 +87,8 @@ def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
         steps += 1
         if steps % 3:
             continue
-        scheduler._running.catch_up()
-        ints = scheduler.table.ints
+        scheduler.host.running.catch_up()
+        ints = scheduler.host.table.ints
         looks += len(scheduler.running)
         for request in scheduler.running:
             i = request.sortedf_id
@@ -96,8 +96,8 @@ def test_the_table_knows_what_the_engine_knows(start_llm, policy, tokens):
             assert ints[k.COMPUTED, i] == request.num_computed_tokens
             assert ints[k.PREFILL, i] == request.num_prompt_tokens
     assert looks > 100
-    assert scheduler.policy_in_charge is not None
-    assert scheduler.table.num_ids <= 60
+    assert scheduler.host.policy is not None
+    assert scheduler.host.table.num_ids <= 60
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "svf", "sorted-f-online", "srpt", "las"])
@@ -136,7 +136,7 @@ def test_async_scheduling(start_llm, policy):
     assert made == wanted
     assert steps < 5000
     assert evicted or policy not in ("fcfs", "srpt", "las")
-    assert scheduler.policy_in_charge is not None
+    assert scheduler.host.policy is not None
 
 
 def test_lengths_are_learned_from_who_is_done(start_llm):
@@ -156,14 +156,15 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
     llm.generate([prompt] * 10, short, use_tqdm=False)
     for name, params in (("long", long), ("told", told), ("short", short)):
         llm.llm_engine.add_request(name, prompt, params)
+    predicted = scheduler.host.table.ints[k.PREDICTED]
     expected = {
-        request.max_tokens: int(scheduler.table.ints[k.PREDICTED, request.sortedf_id])
+        request.max_tokens: int(predicted[request.sortedf_id])
         for request in scheduler.requests.values()
         if request.sampling_params.extra_args is None
     }
     assert expected == {500: 9, 9: 9}
     hinted = [r for r in scheduler.requests.values() if r.sampling_params.extra_args]
-    assert scheduler.table.ints[k.PREDICTED, hinted[0].sortedf_id] == 70
+    assert scheduler.host.table.ints[k.PREDICTED, hinted[0].sortedf_id] == 70
     llm.llm_engine.abort_request(["long", "told", "short"])
 
 

@@ -71,9 +71,14 @@ def test_attributes_and_parameters_are_looked_for_too(monkeypatch):
 
 def test_every_name_is_one_that_the_class_uses():
     """So that the list does not outlive what it is for."""
-    source = Path(scheduler_names.__file__).with_name("vllm_scheduler.py").read_text()
-    source += Path(scheduler_names.__file__).with_name("vllm_engine.py").read_text()
-    named = (*scheduler_names.METHODS, *scheduler_names.ATTRIBUTES)
+    files = ("vllm_scheduler", "vllm_engine", "vllm_rules", "offered_queue")
+    folder = Path(scheduler_names.__file__).parent
+    source = "".join((folder / f"{name}.py").read_text() for name in files)
+    named = (
+        *scheduler_names.METHODS,
+        *scheduler_names.ATTRIBUTES,
+        *scheduler_names.FIELDS,
+    )
     last = [name.rpartition(".")[2] for name in scheduler_names.OTHERS]
     assert [name for name in (*named, *last) if name not in source] == []
 

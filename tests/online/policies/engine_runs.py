@@ -130,5 +130,4 @@ def run(
 def cases(draw: st.DrawFn, **kwargs: Any) -> tuple[Instance, EngineModel]:
     """Draw an instance with engine rules under which every request can run."""
     instance = draw(instances(**kwargs))
-    # Look-ahead does not forecast how prompts are cut by a threshold.
-    return instance, draw(rules_for(instance, thresholds=False))
+    return instance, draw(rules_for(instance))
