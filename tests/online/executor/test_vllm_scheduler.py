@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import logging
 import random
 
@@ -12,6 +13,7 @@ from online import step_kernels as k
 from online.executor.prompts import random_prompt
 from online.executor.scheduler_options import SchedulerOptions
 from online.policy import make_policy
+from online.processes import SAFE_PATH
 from online.requests import RequestTable
 from online.state import NOTHING, Decision
 from sortedf import Instance
@@ -249,6 +251,14 @@ def test_cancelled_requests_leave_a_real_engine(real_engine):
     while engine.num_unfinished:
         finished += engine.step(1.0).finished
     assert sorted(finished) == list(range(1, 29))
+
+
+def test_an_engine_leaves_the_import_path_of_other_processes_alone(real_engine):
+    """`PYTHONSAFEPATH` is for the engine's own processes only."""
+    assert SAFE_PATH not in os.environ
+    table = RequestTable.of_instance(Instance([4], [2], 512))
+    real_engine(table, make_policy("svf"), kv_budget=512, max_model_len=512)
+    assert SAFE_PATH not in os.environ
 
 
 def test_a_step_that_raises_says_what_is_left(real_engine):

@@ -44,6 +44,9 @@ def records(
 ):  # fmt: skip
     """All records of a run in which things happen that no policy foresees.
 
+    The order of completions in a step is the engine's, which a policy need not keep
+    while no preemption is possible.
+
     `news` says before which steps a request is cancelled, or its score and length
     become known: (step, id, predicted, score), cancelled if both are None.
     """
@@ -64,7 +67,7 @@ def records(
         steps += 1
         record = engine.step(now_s)
         seen.append(
-            (record.step, list(record.started), list(record.finished),
+            (record.step, list(record.started), sorted(record.finished),
              list(record.preempted), list(record.evicted), record.num_running,
              record.used_blocks, record.prefill_tokens, record.decode_tokens)
         )  # fmt: skip

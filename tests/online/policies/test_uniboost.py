@@ -27,7 +27,7 @@ def test_an_infinite_gamma_is_first_come_first_served(case, gamma):
     whole prompts when it admits, as a preemptive policy does.
     """
     instance, rules = case
-    rules = replace(rules, reserve_prompt=True)
+    rules = replace(rules, reserve_prompt=True, long_prefill_token_threshold=0)
     fcfs = run(instance, rules, "fcfs")
     boosted = run(instance, rules, "uniboost-base", gamma=gamma)
     assert boosted.fates() == fcfs.fates()
