@@ -1,9 +1,12 @@
 """The bound in seconds: a search for the best prices of a step's capacities.
 
-The bound and its proof are in `sortedf.engine_plan.seconds_certificate`. The constant
-part `alpha` of a step is divided among its slots for requests, its blocks and its
-tokens, by weights that add up to 1. The best weights are searched for here in floating
-point; their bound is then evaluated there, exactly.
+Two bounds are tried. One has prices over time, which differ by the length of a step
+(`sortedf.bounds.timed_prices`), and is for backlogs. The other, searched for here, has
+one set of prices for all steps and times; it is proven in
+`sortedf.engine_plan.seconds_certificate`, and allows for arrivals. The constant part
+`alpha` of a step is divided among its slots for requests, its blocks and its tokens, by
+weights that add up to 1. The best weights are searched for here in floating point;
+their bound is then evaluated there, exactly.
 
 For given weights the bound takes `O(n log n)`: works and moments of the requests are
 linear in the prices, and are added up once, token by token.
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.bounds.timed_prices import timed_certificate
 from sortedf.engine_plan.seconds_certificate import (
     MIX_SCALE,
     UNITS,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sortedf.engine_plan.timed_certificate import TimedCertificate
     from sortedf.engine_plan.workload import EngineWorkload
 
     Floats = NDArray[np.float64]
@@ -56,12 +61,12 @@ class SecondsBound:
     ----------
     total_s : float
         In seconds; never above the certificate's bound.
-    certificate : SecondsCertificate
+    certificate : SecondsCertificate or TimedCertificate
     runtime_s : float
     """
 
     total_s: float
-    certificate: SecondsCertificate
+    certificate: SecondsCertificate | TimedCertificate
     runtime_s: float
 
     @property
@@ -93,10 +98,14 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
         if best is None or found.bound > best.bound:
             best = found
     assert best is not None
-    total_s = best.bound / UNITS
-    if total_s * UNITS > best.bound:  # a float may be rounded up
+    claim: SecondsCertificate | TimedCertificate = best
+    if workload.is_backlog and workload.num_requests:
+        timed = timed_certificate(workload, best.mix)
+        claim = timed if timed.bound > best.bound else best
+    total_s = claim.bound / UNITS
+    if total_s * UNITS > claim.bound:  # a float may be rounded up
         total_s = float(np.nextafter(total_s, 0.0))
-    return SecondsBound(total_s, best, time.perf_counter() - began)
+    return SecondsBound(total_s, claim, time.perf_counter() - began)
 
 
 def request_work(workload: EngineWorkload) -> tuple[Floats, Floats, float]:

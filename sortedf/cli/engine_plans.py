@@ -15,13 +15,14 @@ from sortedf.cli.output import note, percent, print_json, print_table
 from sortedf.cli.progress import shown
 from sortedf.engine_plan.plan_checker import PlanReport, check_plan
 from sortedf.engine_plan.plan_file import (
+    prove_in_seconds,
     read_plan,
     read_seconds_certificate,
     write_plan,
     write_seconds_certificate,
 )
 from sortedf.engine_plan.planning import PlanFound, plan_engine
-from sortedf.engine_plan.seconds_certificate import UNITS, seconds_prove
+from sortedf.engine_plan.seconds_certificate import UNITS
 from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.errors import OversizeError, TraceError
 from sortedf.result import Status
@@ -292,7 +293,7 @@ def check_plan_file(
         rows.append(("violations", f"{report.num_violations:,}"))
     if certificate is not None:
         claim = read_seconds_certificate(certificate)
-        proven = seconds_prove(loaded.workload, claim)
+        proven = prove_in_seconds(loaded.workload, claim)
         valid = claim.bound <= proven
         good = good and valid
         content |= {

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
-from sortedf.engine_plan.seconds_certificate import SecondsCertificate
+from sortedf.engine_plan.seconds_certificate import SecondsCertificate, seconds_prove
+from sortedf.engine_plan.timed_certificate import TimedCertificate, timed_prove
 from sortedf.errors import CertificateError, TraceError
 from sortedf.json_file import read_json
 from sortedf.shown import shown_json
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sortedf.engine_plan.planning import PlanFound
+    from sortedf.engine_plan.workload import EngineWorkload
 
 PLAN = "sortedf engine plan"
-CERTIFICATE = "sortedf seconds"
-"""Kinds of the files."""
+"""Kind of the files."""
+
+CERTIFICATES: dict[str, type[SecondsCertificate | TimedCertificate]] = {
+    "sortedf seconds": SecondsCertificate,
+    "sortedf seconds over time": TimedCertificate,
+}
+"""Certificates by the kind of their files."""
 
 
 def write_plan(
@@ -112,15 +119,18 @@ def is_plan(path: str | PathLike[str]) -> bool:
 
 
 def write_seconds_certificate(
-    certificate: SecondsCertificate, path: str | PathLike[str]
+    certificate: SecondsCertificate | TimedCertificate, path: str | PathLike[str]
 ) -> None:
     """Write a certificate as one JSON object, atomically."""
-    content = {"kind": CERTIFICATE, **asdict(certificate)}
+    kind = next(k for k, v in CERTIFICATES.items() if isinstance(certificate, v))
     with atomic_path(path) as unfinished:
+        content = {"kind": kind, **asdict(certificate)}
         unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
-def read_seconds_certificate(path: str | PathLike[str]) -> SecondsCertificate:
+def read_seconds_certificate(
+    path: str | PathLike[str],
+) -> SecondsCertificate | TimedCertificate:
     """Read a certificate of a bound in seconds.
 
     Raises
@@ -129,23 +139,41 @@ def read_seconds_certificate(path: str | PathLike[str]) -> SecondsCertificate:
         If the file cannot be read or has other content; the message names it.
     """
     content = read_json(path, CertificateError)
-    if not isinstance(content, dict) or content.get("kind") != CERTIFICATE:
+    kind = content.get("kind") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or kind not in CERTIFICATES:
         raise CertificateError(
-            f'{path} is no certificate in seconds: "kind" must be {CERTIFICATE!r}.'
+            f'{path} is no certificate in seconds: "kind" must be '
+            f"{' or '.join(map(repr, CERTIFICATES))}."
         )
     values: dict[str, Any] = {}
-    for field in fields(SecondsCertificate):
+    for field in fields(CERTIFICATES[kind]):
         value = content.get(field.name)
-        if field.type == "str":
-            good = isinstance(value, str)
-        elif field.type == "int":
-            good = type(value) is int
-        else:
-            good = isinstance(value, list) and all(type(v) is int for v in value)
-            value = tuple(value) if good and isinstance(value, list) else value
+        good, value = _typed(value, str(field.type))
         if not good:
             raise CertificateError(
                 f"{path}: {field.name!r} is missing or is no {field.type}."
             )
         values[field.name] = value
-    return SecondsCertificate(**values)
+    return CERTIFICATES[kind](**values)
+
+
+def prove_in_seconds(
+    workload: EngineWorkload, certificate: SecondsCertificate | TimedCertificate
+) -> int:
+    """Evaluate a certificate of either kind: what it proves, in 1e-15 seconds."""
+    if isinstance(certificate, TimedCertificate):
+        return timed_prove(workload, certificate)
+    return seconds_prove(workload, certificate)
+
+
+def _typed(value: Any, kind: str) -> tuple[bool, Any]:
+    """Whether a JSON value is of a field's type, and the value with its lists fixed."""
+    if kind == "str":
+        return isinstance(value, str), value
+    if kind == "int":
+        return type(value) is int, value
+    inner = kind.removeprefix("tuple[").removesuffix(", ...]")
+    if not isinstance(value, list):
+        return False, value
+    found = [_typed(each, inner) for each in value]
+    return all(good for good, _ in found), tuple(each for _, each in found)

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sortedf.errors import CertificateError
 from sortedf.fluid_schedule import mean_busy_times
@@ -116,11 +116,7 @@ def seconds_prove(workload: EngineWorkload, certificate: SecondsCertificate) -> 
     CertificateError
         If the certificate is for another workload, or its numbers are out of range.
     """
-    if certificate.workload_sha256 != workload.sha256():
-        raise CertificateError(
-            "the certificate is for another workload: requests, arrivals, the engine's "
-            "rules and its step times must be the same."
-        )
+    refuse_other(workload, certificate)
     _refuse(workload, certificate)
     arrival = [Fraction(a) * UNITS for a in workload.arrival_s.tolist()]
     lengths = zip(workload.prefill.tolist(), workload.decode.tolist(), strict=True)
@@ -221,30 +217,51 @@ def _blocks_up_to(y: int, size: int) -> tuple[int, int, int]:
     )
 
 
-def _refuse(workload: EngineWorkload, certificate: SecondsCertificate) -> None:
-    """Raise if weights, coefficients or prices are out of range."""
-    rules, mix = workload.rules, certificate.mix
-    sizes = (
-        ("mix", mix, len(workload.step_times)),
-        ("coefficient", certificate.coefficient, 4),
-        ("price", certificate.price, 3),
-    )
-    for name, values, size in sizes:
-        if len(values) != size or any(value < 0 for value in values):
-            raise CertificateError(
-                f"{name} = {list(values)} but must be {size} integers, 0 or more."
-            )
-    if sum(mix) > MIX_SCALE:
+class _Claim(Protocol):
+    """What certificates in seconds have in common."""
+
+    @property
+    def workload_sha256(self) -> str: ...
+    @property
+    def mix(self) -> tuple[int, ...]: ...
+    @property
+    def coefficient(self) -> tuple[int, ...]: ...
+
+
+def refuse_other(workload: EngineWorkload, claim: _Claim) -> None:
+    """Raise if a certificate is for another workload, or its step time is too long."""
+    if claim.workload_sha256 != workload.sha256():
         raise CertificateError(
-            f"mix adds up to {sum(mix)}, which is above {MIX_SCALE}."
+            "the certificate is for another workload: requests, arrivals, the engine's "
+            "rules and its step times must be the same."
         )
-    most = coefficients(workload, mix)
-    for value, limit in zip(certificate.coefficient, most, strict=True):
+    refuse_list("mix", claim.mix, len(workload.step_times))
+    refuse_list("coefficient", claim.coefficient, 4)
+    if sum(claim.mix) > MIX_SCALE:
+        raise CertificateError(
+            f"mix adds up to {sum(claim.mix)}, which is above {MIX_SCALE}."
+        )
+    most = coefficients(workload, claim.mix)
+    for value, limit in zip(claim.coefficient, most, strict=True):
         if value > limit:
             raise CertificateError(
-                f"coefficient = {list(certificate.coefficient)} is above the engine's "
+                f"coefficient = {list(claim.coefficient)} is above the engine's "
                 f"step time, {list(most)}."
             )
+
+
+def refuse_list(name: str, values: tuple[int, ...], size: int) -> None:
+    """Raise if there are not `size` integers, 0 or more."""
+    if len(values) != size or any(value < 0 for value in values):
+        raise CertificateError(
+            f"{name} = {list(values)} but must be {size} integers, 0 or more."
+        )
+
+
+def _refuse(workload: EngineWorkload, certificate: SecondsCertificate) -> None:
+    """Raise if prices are out of range."""
+    rules = workload.rules
+    refuse_list("price", certificate.price, 3)
     k, m, b = certificate.price
     spent = rules.seqs_cap * k + rules.num_blocks * m + rules.tokens_cap * b
     if spent > certificate.coefficient[0]:
