@@ -33,6 +33,7 @@ from sortedf.json_file import read_json
 from sortedf.machines_certificate import MachinesCertificate, machines_prove
 from sortedf.row_certificate import RowCertificate, rows_prove
 from sortedf.shown import shown_repr
+from sortedf.split_certificate import SplitCertificate, split_proves
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -130,7 +131,7 @@ class ChargeCertificate:
 
 AnyCertificate: TypeAlias = (
     "Certificate | ChargeCertificate | GrowthCertificate | MachinesCertificate | "
-    "RowCertificate | SumCertificate"
+    "RowCertificate | SplitCertificate | SumCertificate"
 )
 
 KINDS: dict[str, type[Any]] = {
@@ -139,6 +140,7 @@ KINDS: dict[str, type[Any]] = {
     "sortedf fluid rows": RowCertificate,
     "sortedf machines": MachinesCertificate,
     "sortedf shared charges": ChargeCertificate,
+    "sortedf shared prices": SplitCertificate,
     "sortedf sum of parts": SumCertificate,
 }
 """Classes by the value of `kind` in a certificate's file."""
@@ -176,6 +178,8 @@ def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
         )
     if isinstance(certificate, ChargeCertificate):
         return _charges_prove(instance, certificate)
+    if isinstance(certificate, SplitCertificate):
+        return split_proves(instance, certificate)
     if instance.prefixes is not None and not isinstance(certificate, SumCertificate):
         raise CertificateError(
             "the certificate does not know the prefixes that prompts share."

@@ -79,6 +79,7 @@ def test_no_bound_is_above_the_optimum(method, instance):
 
 
 @pytest.mark.parametrize("method", [n for n, b in BOUNDS.items() if b.shared])
+@settings(max_examples=30)
 @given(instance=shared_instances(max_requests=4, max_length=5))
 def test_no_bound_is_above_the_optimum_where_prompts_share_prefixes(method, instance):
     """And its certificate proves it, also after a file."""

@@ -1,0 +1,192 @@
+"""Certificates of bounds by prices, where the price of a shared prefix is split.
+
+Steps are cut into stretches, and a token of KV has a price `lambda_k >= 0` in the steps
+of stretch `k`, 0 after the last. In stretch `k` the price of node `m`, `lambda_k` times
+its tokens `w_m`, is split among the requests below it: request `i` pays `x_imk` in each
+step in which it runs, and each of its own tokens pays `z_mk` more. A split is valid if
+
+    sum_i x_imk + z_mk (M - d_m)  <=  lambda_k w_m,
+
+where `d_m` are the tokens from the root to the end of the node. In a step in which any
+request below `m` runs, the running ones have at most `M - d_m` own tokens, so they pay
+for the node no more than its price; in other steps they pay nothing. So in each step
+all running requests pay at most `lambda_k` times the KV held, which is at most `M`, and
+
+    TEL  >=  sum_i min_{t >= a_i} [t + o_i - a_i + what i pays from t on]
+             - M sum_k lambda_k (steps of k).
+
+This file shares no code with the bounds: it recomputes all of it from the instance and
+the numbers of the certificate alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sortedf.errors import CertificateError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sortedf.instance import Instance
+
+    Ints = NDArray[np.int64]
+
+LIMIT = 2**62
+"""Prices and costs must stay below it, so that 64 bits hold them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitCertificate:
+    """A claimed lower bound, prices of KV, and their split among requests.
+
+    Attributes
+    ----------
+    instance_hash : str
+        `sortedf.certificate.instance_hash` of the instance that the bound is for.
+    bound : int
+        The claimed lower bound on TEL.
+    scale_bits : int
+        `q`: prices are multiples of `2^-q`.
+    end : int64 array, shape (K,)
+        Last step of each stretch, ascending; the first begins with step 1.
+    price : int64 array, shape (K,)
+        `lambda_k 2^q`.
+    own : int64 array, shape (nodes * K,)
+        `z_mk 2^q`, by node.
+    node, member : int64 arrays, shape (p,)
+        Pairs of a node and a request below it.
+    pays : int64 array, shape (p * K,)
+        `x_imk 2^q`, by pair.
+    """
+
+    instance_hash: str
+    bound: int
+    scale_bits: int
+    end: Ints
+    price: Ints
+    own: Ints
+    node: Ints
+    member: Ints
+    pays: Ints
+
+
+def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
+    """Evaluate a certificate and return the lower bound that it proves.
+
+    Raises
+    ------
+    CertificateError
+        If the split is not valid, or a number is out of range.
+    """
+    shared, block = instance.prefixes, instance.engine.block_size
+    if shared is None:
+        raise CertificateError("no prompts share prefixes whose prices could be split.")
+    steps, count = len(certificate.end), len(shared)
+    length = np.diff(certificate.end, prepend=0)
+    _refuse_bad(certificate, length, count)
+    price = certificate.price
+    own = certificate.own.reshape(count, steps)
+    pays = certificate.pays.reshape(-1, steps)
+    budget = instance.usable_kv
+    path = [shared.path(i) for i in range(instance.num_requests)]
+    paid = [[0] * steps for _ in range(count)]
+    by_request: list[list[int]] = [[] for _ in path]
+    for pair, (m, i) in enumerate(
+        zip(certificate.node.tolist(), certificate.member.tolist(), strict=True)
+    ):
+        if not 0 <= i < len(path) or m not in path[i]:
+            raise CertificateError(f"pair {pair}: request {i} is not below node {m}.")
+        by_request[i].append(pair)
+        paid[m] = [a + b for a, b in zip(paid[m], pays[pair].tolist(), strict=True)]
+    depth: list[int] = []
+    for m, above in enumerate(shared.parent.tolist()):
+        depth.append(int(shared.blocks[m]) + (depth[above] if above >= 0 else 0))
+        room, size = budget - depth[m] * block, int(shared.blocks[m]) * block
+        for k in range(steps):
+            if paid[m][k] + int(own[m, k]) * room > int(price[k]) * size:
+                raise CertificateError(
+                    f"the requests below node {m} pay more than its price in stretch "
+                    f"{k}."
+                )
+    total = -budget * sum(
+        p * d for p, d in zip(price.tolist(), length.tolist(), strict=True)
+    )
+    for i, (s, o, a) in enumerate(
+        zip(
+            instance.prefill.tolist(),
+            instance.decode.tolist(),
+            instance.arrival.tolist(),
+            strict=True,
+        )
+    ):
+        rest = s - (depth[path[i][0]] * block if path[i] else 0)
+        token = price + own[path[i]].sum(axis=0)
+        flat = pays[by_request[i]].sum(axis=0)
+        total += _least_cost(
+            rest, o, a, block, np.repeat(token, length), np.repeat(flat, length),
+            certificate.scale_bits,
+        ) - (a << certificate.scale_bits)  # fmt: skip
+    bound: int = -(-total >> certificate.scale_bits)
+    return bound
+
+
+def _least_cost(
+    s: int, o: int, a: int, block: int, token: Ints, flat: Ints, bits: int
+) -> int:
+    """Least `2^q (t + o)` plus what is paid, over all starts `t >= a`.
+
+    Own tokens `s` are without shared ones. After the last price nothing is paid, so no
+    start after that step is better than a start in it. Sums may wrap around; what is
+    paid by one request is checked to fit.
+    """
+    last = len(token)
+    most = o * (int(token.max(initial=0)) * (s + o + block) + int(flat.max(initial=0)))
+    if most + ((max(a, last) + o) << bits) >= LIMIT:
+        raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
+    if a >= last:
+        return (a + o) << bits
+    zero = np.zeros(1, dtype=np.int64)
+    sums = np.concatenate([zero, np.cumsum(token)])
+    flats = np.concatenate([zero, np.cumsum(flat)])
+    t = np.arange(a, last + 1)
+    high = np.minimum(t + o, last)
+    cost = flats[high] - flats[t]
+    if block == 1:
+        moments = np.concatenate([zero, np.cumsum(token * np.arange(1, last + 1))])
+        cost += (s - t) * (sums[high] - sums[t]) + moments[high] - moments[t]
+    else:
+        begin = 0
+        while begin < o:
+            held = -(-(s + begin + 1) // block) * block
+            end = min(held - s, o)
+            low, high = np.minimum(t + begin, last), np.minimum(t + end, last)
+            cost += held * (sums[high] - sums[low])
+            begin = end
+    return int((cost + ((t + o) << bits)).min())
+
+
+def _refuse_bad(certificate: SplitCertificate, length: Ints, count: int) -> None:
+    """Raise if a number is out of range, or an array has the wrong length."""
+    steps, pairs = len(length), len(certificate.node)
+    sizes = {"price": steps, "own": count * steps, "member": pairs}
+    sizes["pays"] = pairs * steps
+    for name, size in sizes.items():
+        if len(getattr(certificate, name)) != size:
+            raise CertificateError(
+                f"{name} has {len(getattr(certificate, name))} entries but must have "
+                f"{size}."
+            )
+    if not 0 <= certificate.scale_bits <= 40:
+        raise CertificateError(
+            f"scale_bits = {certificate.scale_bits} but must be from 0 to 40."
+        )
+    if (length < 1).any() or int(certificate.end[-1:].sum()) > 2**31:
+        raise CertificateError("end must ascend from 1 on, to 2^31 at most.")
+    for name in ("price", "own", "pays"):
+        values = getattr(certificate, name)
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 2**50:
+            raise CertificateError(f"{name} must hold integers from 0 to 2^50.")
