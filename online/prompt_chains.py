@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.traces.prefix_ids import BlockIds
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -44,15 +46,8 @@ class PromptChains:
         cls, prompts: Iterable[Sequence[int]], block_size: int
     ) -> PromptChains:
         """Find shared prefixes by token ids, block by block."""
-        known: dict[tuple[int, tuple[int, ...]], int] = {}
-        chains = []
-        for prompt in prompts:
-            chain, before = [], -1
-            for end in range(block_size, len(prompt) + 1, block_size):
-                block = tuple(prompt[end - block_size : end])
-                before = known.setdefault((before, block), len(known))
-                chain.append(before)
-            chains.append(np.array(chain, dtype=np.int64))
+        blocks = BlockIds(block_size)
+        chains = [np.array(blocks.of(own), dtype=np.int64) for own in prompts]
         return cls(block_size, chains)
 
     @classmethod

@@ -185,8 +185,9 @@ def page(rows: list[Row]) -> str:
     gaps = [gap(row) for row in cells]
     body = [
         f"n = {max(row['n'] for row in cells):,} requests (300 of Mooncake), all there "
-        f"at the start, blocks of {BLOCK} tokens. The gap is that of `auto`, certified. "
-        "Factors are the mean latency of other orders, each with its best backfill "
+        f"at the start, blocks of {BLOCK} tokens. The gap is that of `auto`, "
+        "certified. Factors are the mean latency of other orders, each with its best "
+        "backfill "
         "window, over that of `auto`. The hit rate is the share of prompt tokens held "
         "by running requests when a prompt starts.",
         f"Certified gap: {median(gaps):.1%} in the median of all cells and draws, "

@@ -24,6 +24,10 @@ Arguments: the object, its place in the file (for messages), the token counter.
 """
 
 
+Prompt: TypeAlias = Callable[[dict[str, Any]], str | list[int]]
+"""The prompt of a JSON object, as a text or as token ids."""
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """Columns (of CSV and Parquet) or keys (of JSON) of a format.
@@ -96,10 +100,14 @@ class TextFormat(Format):
         Key that identifies objects of the format.
     count : CountTexts
         Raises a TraceError if the object is not of the format.
+    prompt : Prompt, optional
+        Returns the prompt of an object whose lengths were counted, by which prefixes
+        that prompts share are found; none are if left out.
     """
 
     key: str
     count: CountTexts
+    prompt: Prompt | None = None
 
     @property
     def columns(self) -> str:

@@ -11,7 +11,9 @@ from sortedf.errors import TraceError
 from sortedf.shown import shown_json
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.format import TextFormat, match_object
+from sortedf.traces.prefix_ids import BlockIds
 from sortedf.traces.source import Chunk, Source, in_chunks
+from sortedf.traces.token_counts import TextTokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
     NumberedRecord = tuple[int, Record]
+
+
+TEXT_BLOCK = 16
+"""Tokens of the blocks by which prompts given as texts are compared."""
 
 
 def json_source(
@@ -116,11 +122,20 @@ def _text_source(
 
         return format.count(record, where, counted)
 
+    blocks = BlockIds(TEXT_BLOCK)
+
+    def shared(record: Record) -> list[int]:
+        prompt = "" if format.prompt is None else format.prompt(record)
+        if isinstance(prompt, str):  # a function that counts knows no token ids
+            prompt = count.ids(prompt) if isinstance(count, TextTokens) else []
+        return blocks.of(prompt)
+
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
             pairs = [counts(number, record) for number, record in chunk]
             prefill, decode = zip(*pairs, strict=True)
-            yield Chunk([number for number, _ in chunk], prefill, decode, None)
+            ids = [shared(record) for _, record in chunk]
+            yield Chunk([number for number, _ in chunk], prefill, decode, None, ids)
 
     return Source(
         path,
@@ -131,6 +146,8 @@ def _text_source(
         arrival="",
         parse=numbers_in_objects,
         chunks=chunks(),
+        prefix_ids="prompt",
+        tokens_per_id=TEXT_BLOCK,
     )
 
 

@@ -67,6 +67,28 @@ class PrefixIds:
         return self.ids[self.offset[i] : self.offset[i + 1]]
 
 
+class BlockIds:
+    """Ids of blocks of tokens: equal where prompts agree from their begin to there.
+
+    Parameters
+    ----------
+    tokens_per_id : int
+    """
+
+    def __init__(self, tokens_per_id: int) -> None:
+        self._size = tokens_per_id
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def of(self, prompt: Sequence[int]) -> list[int]:
+        """Ids of the full blocks of a prompt's tokens."""
+        ids, before = [], -1
+        for end in range(self._size, len(prompt) + 1, self._size):
+            block = tuple(prompt[end - self._size : end])
+            before = self._known.setdefault((before, block), len(self._known))
+            ids.append(before)
+        return ids
+
+
 def ids_in_text(values: Sequence[str], location: Location) -> list[NDArray[np.int64]]:
     """Convert the ids of a CSV column: integers separated by spaces."""
     rule = "integers separated by spaces"

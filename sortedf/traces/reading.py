@@ -180,7 +180,9 @@ def _collected(source: Source) -> Trace:
         np.concatenate(rows),
         source=source.format.name,
         name=source.path,
-        prefix_ids=PrefixIds.of_lists(ids, source.tokens_per_id) if ids else None,
+        prefix_ids=PrefixIds.of_lists(ids, source.tokens_per_id)
+        if any(map(len, ids))
+        else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sortedf.errors import MissingExtraError, TraceError
 
@@ -19,6 +19,11 @@ def token_counter(tokenizer: Count | str | os.PathLike[str]) -> Count:
     tokenizer : callable or path
         A function from a text to its number of tokens, or a tokenizer.json or the
         folder of one. Special tokens are not counted.
+
+    Returns
+    -------
+    callable
+        A `TextTokens`, which has the token ids too, if a path was given.
 
     Raises
     ------
@@ -48,7 +53,28 @@ def token_counter(tokenizer: Count | str | os.PathLike[str]) -> Count:
     # Some files enable truncation or padding to a model's length.
     loaded.no_truncation()
     loaded.no_padding()
-    return lambda text: len(loaded.encode(text, add_special_tokens=False))
+    return TextTokens(loaded)
+
+
+class TextTokens:
+    """Token ids of texts by a tokenizer of the package `tokenizers`, and their number.
+
+    Parameters
+    ----------
+    tokenizer : tokenizers.Tokenizer
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return len(self.ids(text))
+
+    def ids(self, text: str) -> list[int]:
+        """Token ids of a text, without special ones."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 def _checked(count: Count) -> Count:

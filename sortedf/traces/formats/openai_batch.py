@@ -52,6 +52,15 @@ def _prompt_length(body: Record, where: str, counted: Count) -> int:
     )
 
 
+def _prompt(record: Record) -> str | list[int]:
+    """Return the prompt of a request that was counted."""
+    body = record["body"]
+    if "messages" in body:
+        return "\n".join(_message_texts(body["messages"], ""))
+    prompt: str | list[int] = body["prompt"]
+    return prompt
+
+
 def _message_texts(messages: object, where: str) -> list[str]:
     if not isinstance(messages, list) or not messages:
         raise TraceError(f"{where}: body.messages must be a list of messages.")
@@ -78,5 +87,6 @@ register_format(
         "the answer's token limit",
         key="body",
         count=_batch_counts,
+        prompt=_prompt,
     )
 )

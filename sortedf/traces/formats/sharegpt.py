@@ -29,7 +29,7 @@ def _sharegpt_counts(record: Record, where: str, counted: Count) -> tuple[int, i
             "and value."
         )
     speakers = [turn["from"] for turn in turns]
-    first = next((i for i, who in enumerate(speakers) if who in HUMAN), len(turns))
+    first = _first_human(turns)
     if first + 1 >= len(turns) or speakers[first + 1] not in MODEL:
         raise TraceError(
             f"{where}: conversations has no human turn with a gpt turn after it, which "
@@ -37,6 +37,19 @@ def _sharegpt_counts(record: Record, where: str, counted: Count) -> tuple[int, i
         )
     prompt, answer = turns[first]["value"], turns[first + 1]["value"]
     return counted(prompt), counted(answer)
+
+
+def _first_human(turns: list[dict[str, str]]) -> int:
+    """Position of the first human turn; the number of turns if there is none."""
+    humans = (i for i, turn in enumerate(turns) if turn["from"] in HUMAN)
+    return next(humans, len(turns))
+
+
+def _prompt(record: Record) -> str:
+    """Return the prompt of a conversation that was counted."""
+    turns = record["conversations"]
+    prompt: str = turns[_first_human(turns)]["value"]
+    return prompt
 
 
 def _is_turn(turn: object) -> bool:
@@ -55,5 +68,6 @@ register_format(
         "tokens of the answer",
         key="conversations",
         count=_sharegpt_counts,
+        prompt=_prompt,
     )
 )

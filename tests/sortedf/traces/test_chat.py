@@ -126,6 +126,50 @@ def test_token_ids_need_no_tokenizer(tmp_path):
     assert read_trace(path).prefill.tolist() == [2]
 
 
+def test_prompts_that_begin_alike_share_their_blocks(tmp_path):
+    """By token ids: 20 in common are one block of 16; what follows is not shared."""
+    first, other = list(range(40)), [*range(20), *range(100, 130)]
+    lines = [batch(prompt=prompt, max_tokens=1) for prompt in (first, other, first)]
+    ids = read_trace(put(tmp_path, "".join(lines))).prefix_ids
+    assert ids is not None
+    assert ids.tokens_per_id == 16
+    rows = [ids[i].tolist() for i in range(3)]
+    assert rows[0] == rows[2]
+    assert [len(row) for row in rows] == [2, 3, 2]
+    assert rows[0][0] == rows[1][0]
+    assert rows[0][1] not in rows[1]
+
+
+def test_texts_that_begin_alike_share_their_blocks(tmp_path):
+    """With a tokenizer, which gives token ids; a function only counts."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {f"w{k}": k for k in range(50)}
+    model = tokenizers.models.WordLevel(words, unk_token="w0")
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    system = {"role": "system", "content": " ".join(f"w{k}" for k in range(17))}
+    lines = [
+        batch(
+            messages=[system, {"role": "user", "content": f"w{user} w1"}], max_tokens=1
+        )
+        for user in (20, 21)
+    ]
+    path = put(tmp_path, "".join(lines))
+    ids = read_trace(path, tokenizer=tmp_path).prefix_ids
+    assert ids is not None
+    assert (ids[0].tolist(), ids[1].tolist()) == ([0], [0])
+    assert read_trace(path, tokenizer=count_words).prefix_ids is None
+    talk = [
+        {"from": "human", "value": system["content"]},
+        {"from": "gpt", "value": "w"},
+    ]
+    path = put(tmp_path, json.dumps([{"conversations": talk}] * 2))
+    ids = read_trace(path, tokenizer=tmp_path).prefix_ids
+    assert ids is not None
+    assert ids.ids.tolist() == [0, 0]
+
+
 def test_a_tokenizer_has_to_count(tmp_path):
     """A function that returns something else is the caller's mistake."""
     path = put(tmp_path, batch(prompt="x", max_tokens=1))
