@@ -86,7 +86,7 @@ def rows_prove(instance: Instance, certificate: RowCertificate) -> int:
     )
     _refuse(certificate, budget)
     _refuse_caps(instance, certificate)
-    speed = sum(weight * _phi_int(budget, budget, d) for d, weight in rows)
+    speed = sum(weight * (d - budget % d) * (budget // d) for d, weight in rows)
     speed += certificate.places * (instance.engine.max_num_seqs or 0)
     speed += certificate.tokens * (instance.engine.max_batched_tokens or 0)
     decode, arrival = instance.decode.tolist(), instance.arrival.tolist()
@@ -105,11 +105,6 @@ def rows_prove(instance: Instance, certificate: RowCertificate) -> int:
         share = middle + decode[i] - arrival[i] - Fraction(moment[i], 2 * volume[i])
         total += share.numerator * PRECISION // share.denominator
     return -(-total // PRECISION)
-
-
-def _phi_int(w: int, budget: int, d: int) -> int:
-    rest = budget % d
-    return (d - rest) * (w // d) + max(0, w % d - rest)
 
 
 def _volume_and_moment(

@@ -269,7 +269,7 @@ def page(rows: list[Row]) -> str:
     caught = Counter(row["kind"] for row in tried if row["how"] != "survived")
     parts = [
         "Each mutant is one small change to a file's syntax tree, tried on the tests "
-        "of that file: those that run the changed lines, fastest first, four seconds "
+        "of that file: those that run the changed lines, fastest first, ten seconds "
         "of them, with 30 examples of a property instead of 100. A mutant is caught "
         "if one of them fails or takes several times as long as without the change. "
         "Of files with many possible mutants a fixed sample is tried.",

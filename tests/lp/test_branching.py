@@ -23,6 +23,7 @@ from lp.windows import (
 from sortedf import Instance, bound, check, generate, solve
 from sortedf.bounds import BoundOptions
 from sortedf.fluid_prices import fluid_prices
+from sortedf.segments import horizon
 from tests import naive
 from tests.strategies import engines, instances
 
@@ -191,11 +192,38 @@ def test_the_method_begins_with_what_it_is_given():
 
 def test_memory_ends_the_search(monkeypatch):
     """The bound is that of the nodes that are open then."""
-    monkeypatch.setattr(branching, "MAX_OPEN_BYTES", 20_000)
-    instance = documents_and_chats(14, 2)
-    value = bound(instance, "branching", time_limit=60).value
-    assert bound(instance, "dual").value <= value
-    assert value <= solve(instance, "best-list", bound="none").tel
+    monkeypatch.setattr(branching, "MAX_OPEN_BYTES", 8_000)
+    instance, prices, tel = to_be_searched()
+    most = []
+
+    class Counted(Search):
+        def _stop(self, seen, open_nodes) -> bool:
+            most.append(sum(node.prices.nbytes for node in open_nodes))
+            return super()._stop(seen, open_nodes)
+
+    value = Counted(instance, tel, BoundOptions()).run(prices)
+    assert bound(instance, "dual").value <= value <= tel
+    assert max(most[:-1]) <= 8_000 < most[-1]
+
+
+def test_auto_branches_on_few_requests_over_few_steps():
+    """Up to so many of each, the steps by the seconds there are."""
+    for n, seconds, wanted in (
+        (branching.MAX_REQUESTS, None, True),
+        (branching.MAX_REQUESTS + 1, None, False),
+    ):
+        instance = Instance(np.ones(n), np.ones(n), 9)
+        assert branching.branching_is_quick(instance, seconds) is wanted
+    for late, seconds, wanted in (
+        (0, None, True),
+        (1, None, False),
+        (1, 2.0, True),
+        (branching.LONG, 2.0, True),
+        (branching.LONG + 1, 2.0, False),
+    ):
+        instance = Instance([1, 1], [1, 1], 3, [0, branching.LONG + late - 1])
+        assert horizon(instance) == branching.LONG + late
+        assert branching.branching_is_quick(instance, seconds) is wanted
 
 
 def test_the_climb_is_an_ascent():
@@ -291,6 +319,21 @@ def test_early_requests_are_split_first():
     assert late.first.tolist() == [tree.first[0], 20 + 9 + 1]
 
 
+@pytest.mark.parametrize("mean", [0.0, 60.0, 1e6])
+def test_each_half_of_a_split_has_a_start(mean):
+    """Also where the mean start lies at the end of the windows, or outside them."""
+    instance = Instance([5, 5], [3, 3], 12)
+    search = Search(instance, 400, BoundOptions())
+    windows = Windows(np.array([7, 50]), np.array([7, 51]))
+    spread = Spread(np.array([7.0, mean]), np.array([900.0, 1.0]))
+    node = Node(0.0, 0, windows, np.zeros(300, dtype=np.float32), spread)
+    parts = []
+    search._nodes = lambda halves, *_: parts.extend(halves)  # type: ignore[method-assign]
+    search._split(node)
+    starts = [(part.first.tolist(), part.last.tolist()) for part in parts]
+    assert starts == [([7, 50], [7, 50]), ([7, 51], [7, 51])]
+
+
 def to_be_searched():
     """An instance that takes many nodes, prices to begin with, and a TEL to beat."""
     instance = documents_and_chats(14, 2)
@@ -319,6 +362,43 @@ def test_an_interrupt_keeps_what_was_proven(monkeypatch):
     assert found.interrupted
     assert found.value >= bound(instance, "dual").value
     assert found.schedule is not None
+
+
+def test_an_interrupt_before_the_first_bound_proves_nothing():
+    """Not even a bound of the first node."""
+    instance, prices, tel = to_be_searched()
+
+    class Interrupted(Search):
+        def _bounded(self, *_):
+            raise KeyboardInterrupt
+
+    search = Interrupted(instance, tel, BoundOptions())
+    assert not search.interrupted
+    assert search.run(prices) == 0
+    assert search.interrupted
+
+
+def test_the_first_node_is_as_good_as_its_prices():
+    """It is ordered by a value just below its bound; later arrivals change nothing."""
+    dual = bound(to_be_searched()[0], "dual").value
+    values = []
+    for late in (0, 10**4):
+        instance, prices, tel = to_be_searched()
+        instance = instance.replace(arrival=np.full(14, late))
+        prices = np.concatenate([np.zeros(late), prices])
+        nodes = []
+
+        class Stopped(Search):
+            def _stop(self, seen, open_nodes) -> bool:
+                nodes.extend(open_nodes)
+                return True
+
+        value = Stopped(instance, tel, BoundOptions()).run(prices)
+        (node,) = nodes
+        assert node.bound == value >= 0.97 * dual
+        assert value - 1 <= node.value <= value
+        values.append(value)
+    assert abs(values[0] - values[1]) <= 1
 
 
 def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):

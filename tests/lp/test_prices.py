@@ -178,3 +178,27 @@ def test_no_prices_and_no_requests_have_a_value():
     for instance in (Instance([1], [1], 2), Instance([], [], 2)):
         prices = Prices(np.array([], dtype=np.int64), 3)
         assert dual_value(instance, prices)[1] == int(instance.decode.sum()) << 3
+
+
+def test_prices_have_as_many_bits_as_fit():
+    """Brackets of at most 3.5 steps, below 2 ** 2, leave 59 bits; zeros are cut off."""
+    fixed = fixed_point(Instance([1], [1], 2), [0.25, 0.0, 0.0])
+    assert (fixed.value.tolist(), fixed.scale_bits) == ([2**57], 59)
+
+
+def test_prices_without_a_bit_after_the_point_are_taken():
+    """A bracket of a little less than `2 ** 61`."""
+    instance = Instance([2**30], [2**30 - 1], 2**31 - 1)
+    certificate = certify(instance, [1.0])
+    assert certificate.scale_bits == 0
+    assert proven_bound(instance, certificate) == certificate.bound
+
+
+def test_the_largest_request_limits_the_prices():
+    """Not the smallest one; and without prices none does."""
+    instance = Instance([1, 9], [1, 9], 18)
+    assert dual_value(instance, Prices(np.array([2**54]), 0))[1] < 0
+    with pytest.raises(ValueError, match="do not fit the 64-bit arithmetic"):
+        dual_value(instance, Prices(np.array([2**56]), 0))
+    late = Instance([1], [40], 41, [2**53 - 41])
+    assert dual_value(late, Prices(np.array([0]), 9))[1] == 40 << 9

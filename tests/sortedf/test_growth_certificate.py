@@ -109,6 +109,11 @@ def limit(**change):
             {"horizon": [1], "price": [(2**63 - 4) // 6]},
             {"horizon": [1], "price": [(2**63 - 4) // 6 + 1]},
         ),
+        # last step 4; the larger H p of two rows counts, wherever it is
+        (
+            {"horizon": [1, 0], "price": [(2**63 - 5) // 6, 0]},
+            {"horizon": [1, 0], "price": [(2**63 - 5) // 6 + 1, 0]},
+        ),
         ({"horizon": [MAX_HORIZON]}, {"horizon": [MAX_HORIZON + 1]}),
     ],
 )

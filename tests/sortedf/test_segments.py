@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +92,11 @@ def test_parts_that_cannot_be_read_are_named(tmp_path):
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"divisor"', '"divisors"', 1), encoding="utf-8")
     with pytest.raises(CertificateError, match=r"part\[0\]: 'divisor' is missing"):
+        read_certificate(path)
+    whole = json.loads(text)
+    whole["part"][1] = {**json.loads(text), "request": [0]}
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(CertificateError, match=r"part\[1\] must not be a sum of parts"):
         read_certificate(path)
 
 

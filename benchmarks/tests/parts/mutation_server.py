@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import _lru_cache_wrapper, partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from _pytest.runner import runtestprotocol
 from benchmarks.tests.parts.mutants import Mutant, changed_tree, mutants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Functions = dict[tuple[str, str, int], list[FunctionType]]
 """Function objects by their file, name and first line."""
@@ -49,8 +49,15 @@ WALL_S = 60.0
 EXAMPLES = 30
 """Examples of a property, where it asks for no number itself."""
 
-MOST_TESTS_S = 4.0
-"""Of the tests that touch a line, so many seconds are run; the fastest ones."""
+LONGEST_TEST_S = 20.0
+"""A test that takes longer while its lines are recorded is left out."""
+
+MOST_TESTS_S = 10.0
+"""Of the tests that touch a line, so many seconds are run; the fastest ones.
+
+Seconds of the clean run, which records lines: what is not compiled is several times as
+fast on a mutant.
+"""
 
 MORE_BYTES = 3 * 2**30
 """Memory in bytes that a mutant may take beyond that of the clean run."""
@@ -125,7 +132,7 @@ class Server:
         found = []
         for item, after in zip(items, [*items[1:], None], strict=True):
             one = Clean(item)
-            with Tracer(set(self.sources), one.lines):
+            with time_limit(LONGEST_TEST_S), Tracer(set(self.sources), one.lines):
                 began = time.process_time()
                 reports = runtestprotocol(item, log=False, nextitem=after)
                 one.seconds = time.process_time() - began
@@ -190,6 +197,21 @@ class Server:
         if child == 0:
             be_child(partial(put, tree, names, functions, path), touched, limit_s)
         return wait(child)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Skip the test that runs when the processor time is over."""
+
+    def skip(*_: object) -> None:
+        pytest.skip("too slow")
+
+    signal.signal(signal.SIGPROF, skip)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def affordable(touched: list[Clean]) -> list[Clean]:

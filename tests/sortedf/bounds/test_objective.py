@@ -25,11 +25,13 @@ def test_nothing_is_below(instance, data):
     """No schedule of any list, and no rotated list of starts."""
     n = instance.num_requests
     weight = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
-    weighted = Objective(weight=weight)
+    weighted, makespan = Objective(weight=weight), Objective(makespan=True)
+    assert objective_bound(instance, makespan) == makespan_bound(instance)
+    assert objective_bound(instance, weighted) == weighted_bound(instance, weight)
     for method in ("fcfs", "lpt", "svf"):
         schedule = solve(instance, method, backfill=2, bound="none").schedule
         assert makespan_bound(instance) <= schedule.makespan
-        assert objective_bound(instance, weighted) <= weighted.value(schedule)
+        assert weighted_bound(instance, weight) <= weighted.value(schedule)
 
 
 @given(instances(engine=engines()))
