@@ -77,6 +77,7 @@ TARGETS = (
             "tests/sortedf/test_certificate.py",
             "tests/sortedf/test_growth_certificate.py",
             "tests/sortedf/test_row_certificate.py",
+            "tests/sortedf/test_segments.py",
         ),
         (
             "sortedf/certificate.py",
@@ -92,15 +93,48 @@ TARGETS = (
         ),
         ("sortedf/bounds/objective.py", "sortedf/bounds/table.py"),
     ),
+    Target(
+        20,
+        ("tests/sortedf/bounds/test_proving.py", "tests/sortedf/test_solving.py"),
+        ("sortedf/bounds/fluid.py", "sortedf/bounds/proving.py"),
+    ),
+    *(
+        Target(
+            20,
+            (f"tests/sortedf/bounds/test_{name}.py",),
+            (f"sortedf/bounds/{name}.py",),
+        )
+        for name in ("exhaustive", "machines", "seconds")
+    ),
     Target(50, ("tests/lp/test_prices.py",), ("lp/prices.py",)),
     Target(40, ("tests/lp/test_branching.py",), ("lp/branching.py",)),
     Target(40, ("tests/lp/test_growth.py",), ("lp/growth.py",)),
     Target(
         60,
-        ("tests/online/test_step_engine.py",),
-        ("online/step_engine.py", "online/step_kernels.py"),
+        (
+            "tests/online/test_step_engine.py",
+            "tests/online/test_prefix_cache.py",
+            "tests/online/test_predictors.py",
+            "tests/online/test_invariants.py",
+            "tests/online/test_simulator.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
+        ),
+        ("online/step_engine.py",),
     ),
-    Target(60, ("tests/online/test_metrics.py",), ("online/metrics.py",)),
+    Target(
+        60,
+        ("tests/online/test_step_engine.py", "tests/online/test_prefix_cache.py"),
+        ("online/step_kernels.py",),
+    ),
+    Target(
+        60,
+        (
+            "tests/online/test_metrics.py",
+            "tests/online/test_prefix_cache.py",
+            "tests/online/cli/test_simulate.py",
+        ),
+        ("online/metrics.py",),
+    ),
     Target(
         60,
         ("tests/online/executor/batch/test_journal.py",),
@@ -108,7 +142,7 @@ TARGETS = (
     ),
     Target(
         40,
-        (f"{POLICY_TESTS}/parts/test_boost_queue.py",),
+        (f"{POLICY_TESTS}/parts/test_boost_queue.py", f"{POLICY_TESTS}/test_lists.py"),
         (
             f"{PARTS}/boost_queue.py",
             f"{PARTS}/expected_room.py",
@@ -117,7 +151,11 @@ TARGETS = (
     ),
     Target(
         40,
-        (f"{POLICY_TESTS}/test_queues.py",),
+        (
+            f"{POLICY_TESTS}/test_queues.py",
+            f"{POLICY_TESTS}/test_every_policy.py",
+            f"{POLICY_TESTS}/test_lists.py",
+        ),
         (
             f"{PARTS}/group_queue.py",
             f"{PARTS}/ranked_queue.py",
@@ -127,20 +165,49 @@ TARGETS = (
     ),
     Target(
         40,
-        (f"{POLICY_TESTS}/parts/test_look_ahead.py",),
-        (f"{PARTS}/look_ahead.py", f"{PARTS}/forecast_kernels.py"),
+        (
+            f"{POLICY_TESTS}/parts/test_look_ahead.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
+            f"{POLICY_TESTS}/test_shared_prefixes.py",
+        ),
+        (f"{PARTS}/look_ahead.py",),
     ),
     Target(
         40,
-        (f"{POLICY_TESTS}/parts/test_preempting.py",),
-        (f"{PARTS}/preempting.py", f"{PARTS}/preempting_kernels.py"),
+        (
+            f"{POLICY_TESTS}/parts/test_look_ahead.py",
+            f"{POLICY_TESTS}/test_shared_prefixes.py",
+        ),
+        (f"{PARTS}/forecast_kernels.py",),
+    ),
+    Target(
+        40,
+        (
+            f"{POLICY_TESTS}/parts/test_preempting.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
+            f"{POLICY_TESTS}/test_least_work.py",
+            f"{POLICY_TESTS}/test_starvation.py",
+        ),
+        (f"{PARTS}/preempting.py",),
+    ),
+    Target(
+        40,
+        (
+            f"{POLICY_TESTS}/parts/test_preempting.py",
+            f"{POLICY_TESTS}/test_shared_prefixes.py",
+        ),
+        (f"{PARTS}/preempting_kernels.py",),
     ),
     Target(
         40, (f"{POLICY_TESTS}/parts/test_sorted_rows.py",), (f"{PARTS}/sorted_rows.py",)
     ),
     Target(
         30,
-        (f"{POLICY_TESTS}/test_uniboost.py",),
+        (
+            f"{POLICY_TESTS}/test_uniboost.py",
+            f"{POLICY_TESTS}/test_every_policy.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
+        ),
         (
             "online/policies/uniboost.py",
             f"{PARTS}/mem_guard.py",
@@ -150,7 +217,19 @@ TARGETS = (
         ),
     ),
     Target(
-        60,
+        8,
+        (POLICY_TESTS,),
+        (
+            "online/policies/[!_u]*.py",
+            f"{PARTS}/by_id.py",
+            f"{PARTS}/geometric.py",
+            f"{PARTS}/listed.py",
+            f"{PARTS}/ranks.py",
+            f"{PARTS}/responses.py",
+        ),
+    ),
+    Target(
+        24,
         ("tests/online/executor/test_vllm_scheduler.py",),
         ("online/executor/vllm_scheduler.py", "online/executor/offered_queue.py"),
     ),
@@ -269,7 +348,7 @@ def page(rows: list[Row]) -> str:
     caught = Counter(row["kind"] for row in tried if row["how"] != "survived")
     parts = [
         "Each mutant is one small change to a file's syntax tree, tried on the tests "
-        "of that file: those that run the changed lines, fastest first, ten seconds "
+        "of that file: those that run the changed lines, fastest first, six seconds "
         "of them, with 30 examples of a property instead of 100. A mutant is caught "
         "if one of them fails or takes several times as long as without the change. "
         "Of files with many possible mutants a fixed sample is tried.",

@@ -49,10 +49,10 @@ WALL_S = 60.0
 EXAMPLES = 30
 """Examples of a property, where it asks for no number itself."""
 
-LONGEST_TEST_S = 20.0
+LONGEST_TEST_S = 12.0
 """A test that takes longer while its lines are recorded is left out."""
 
-MOST_TESTS_S = 10.0
+MOST_TESTS_S = 6.0
 """Of the tests that touch a line, so many seconds are run; the fastest ones.
 
 Seconds of the clean run, which records lines: what is not compiled is several times as
