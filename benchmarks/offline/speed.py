@@ -69,8 +69,8 @@ def _placement(settings: Settings) -> list[Row]:
 
 def _orders(settings: Settings) -> list[Row]:
     cases = [
-        ("exact-dp", 100, 5.0),
-        ("local-swap", 500, 3.0),
+        ("exact-dp", settings.pick(100, 30), 5.0),
+        ("local-swap", settings.pick(500, 60), 3.0),
         ("exact", settings.pick(2000, 200), 1.0),
         ("exact", settings.pick(20_000, 300), 30.0),
         ("sorted-f-co-start", settings.pick(2000, 200), 2.0),

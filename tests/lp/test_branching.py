@@ -380,25 +380,23 @@ def test_an_interrupt_before_the_first_bound_proves_nothing():
 
 def test_the_first_node_is_as_good_as_its_prices():
     """It is ordered by a value just below its bound; later arrivals change nothing."""
-    dual = bound(to_be_searched()[0], "dual").value
-    values = []
+    instance, prices, tel = to_be_searched()
+    dual = bound(instance, "dual").value
+    nodes = []
+
+    class Stopped(Search):
+        def _stop(self, seen, open_nodes) -> bool:
+            nodes.extend(open_nodes)
+            return True
+
     for late in (0, 10**4):
-        instance, prices, tel = to_be_searched()
-        instance = instance.replace(arrival=np.full(14, late))
-        prices = np.concatenate([np.zeros(late), prices])
-        nodes = []
-
-        class Stopped(Search):
-            def _stop(self, seen, open_nodes) -> bool:
-                nodes.extend(open_nodes)
-                return True
-
-        value = Stopped(instance, tel, BoundOptions()).run(prices)
-        (node,) = nodes
-        assert node.bound == value >= 0.97 * dual
-        assert value - 1 <= node.value <= value
-        values.append(value)
-    assert abs(values[0] - values[1]) <= 1
+        shifted = instance.replace(arrival=np.full(14, late))
+        search = Stopped(shifted, tel, BoundOptions())
+        value = search.run(np.concatenate([np.zeros(late), prices]))
+        assert nodes[-1].bound == value >= 0.97 * dual
+        assert value - 1 <= nodes[-1].value <= value
+    assert len(nodes) == 2
+    assert abs(nodes[0].bound - nodes[1].bound) <= 1
 
 
 def test_without_a_limit_the_search_ends_by_its_own(monkeypatch):

@@ -48,7 +48,7 @@ def tight(n: int, seed: int, **caps: int) -> Instance:
 @pytest.mark.parametrize("seed", range(4))
 def test_prices_leave_out_nothing_that_matters(seed, monkeypatch):
     """The same optimum with every start within the horizon."""
-    instance = tight(7, seed)
+    instance = tight(6, seed)
     few = milp(instance, Options())
     monkeypatch.setattr(PricedTime, "brackets", lambda self, instance, i, t: 0.0 * t)
     every = milp(instance, Options())

@@ -108,8 +108,8 @@ def test_arrivals_agree_too(real_engine, method):
 
 def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
     """All policies with their options, on requests that arrive, in one engine."""
-    instance = scaled_mix(60, 6, rate=0.4)
-    score = np.random.default_rng(6).normal(size=60)
+    instance = scaled_mix(40, 6, rate=0.4)
+    score = np.random.default_rng(6).normal(size=40)
     engine = None
     for name, options in POLICY_OPTIONS:
         tables = [RequestTable.of_instance(instance, score=score) for _ in range(2)]

@@ -37,12 +37,12 @@ late = {}
 for policy in sys.argv[1:]:
     os.environ["SORTEDF_SCHEDULER"] = json.dumps({"policy": policy})
     llm, vllm = start_engine(
-        VllmSettings(EngineModel.vllm(1280, 32, 48, 8192), max_model_len=512)
+        VllmSettings(EngineModel.vllm(640, 32, 24, 8192), max_model_len=512)
     )
     before = ready()
-    for i in range(160):
+    for i in range(100):
         params = vllm.SamplingParams(
-            max_tokens=3 + i % 60, ignore_eos=True, detokenize=False
+            max_tokens=3 + i % 20, ignore_eos=True, detokenize=False
         )
         prompt = {"prompt_token_ids": random_prompt(i, 2 + i % 30)}
         llm.add_request(str(i), prompt, params)
