@@ -8,6 +8,7 @@ import numpy as np
 
 from online import step_kernels as k
 from online.driver import drive
+from online.hint_trust import make_trust
 from online.invariants import check_log
 from online.policy import make_policy
 from online.prompt_chains import PromptChains
@@ -19,7 +20,7 @@ from sortedf.step_time import UNIT_STEPS, StepTime
 from sortedf.traces import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -45,6 +46,8 @@ def simulate(
     options: Mapping[str, Any] | None = None,
     predictor: Predictor | None = None,
     chains: PromptChains | None = None,
+    trust_hints: str = "on",
+    clients: Sequence[Hashable] | None = None,
     drop_oversize: bool = False,
     on_step: Callable[[StepRecord, float], None] | None = None,
 ) -> RunLog:
@@ -79,6 +82,11 @@ def simulate(
     chains : PromptChains, optional
         Shared prefixes of prompts, for rules with prefix caching; by default those of
         the trace (`Trace.prefix_ids`), if it has any.
+    trust_hints : str
+        Whether `predicted` and `score` are believed: "on"; "corrected", by each
+        client's past answers; or "off". See `online.hint_trust`.
+    clients : sequence of hashable, shape (n,), optional
+        Client of each request; all are of one if left out.
     drop_oversize : bool
         Leave out requests that can never run, and list them in the log, instead of
         raising an error.
@@ -121,8 +129,20 @@ def simulate(
         )
     if chains is None and rules.prefix_caching and isinstance(requests, Trace):
         chains = _chains(requests, rules)
+    if clients is not None and len(clients) != requests.num_requests:
+        raise ValueError(
+            f"clients has {len(clients)} entries but there are "
+            f"{requests.num_requests} requests."
+        )
     engine = StepEngine(
-        table, rules, policy, step_time, predictor=predictor, chains=chains
+        table,
+        rules,
+        policy,
+        step_time,
+        predictor=predictor,
+        chains=chains,
+        trust=make_trust(trust_hints),
+        clients=clients,
     )
     log = drive(engine, step_time=step_time, on_step=on_step)
     check_log(log, rules)

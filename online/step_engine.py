@@ -17,10 +17,11 @@ from sortedf.errors import OversizeError
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
+    from online.hint_trust import HintTrust
     from online.predictors import Predictor
     from online.requests import RequestTable
     from online.state import Decision, Policy
@@ -121,6 +122,11 @@ class StepEngine:
     chains : PromptChains, optional
         Shared prefixes of prompts, if the rules have prefix caching. If left out, a
         preempted request finds only its own blocks in the cache.
+    trust : HintTrust, optional
+        Replaces the table's predictions and scores, which are hints of clients, when a
+        request arrives; raises predictions that are outlived.
+    clients : sequence of hashable, optional
+        Client of each request; all are of one if left out.
     always_ask : bool
         Call the policy before every step, even if its last decision still stands.
     """
@@ -134,6 +140,8 @@ class StepEngine:
         *,
         predictor: Predictor | None = None,
         chains: PromptChains | None = None,
+        trust: HintTrust | None = None,
+        clients: Sequence[Hashable] | None = None,
         always_ask: bool = False,
     ) -> None:
         self.table = table
@@ -141,7 +149,9 @@ class StepEngine:
         self.policy = policy
         self.step_time = step_time
         self.predictor = predictor
+        self.trust = trust
         self.always_ask = always_ask
+        self._clients = clients
         self.num_steps = 0
         self._rules = rules_array(rules)
         self._waiting: dict[int, None] = {}
@@ -166,11 +176,15 @@ class StepEngine:
         if reason is not None:
             raise OversizeError(f"request {i} {reason}.", (i,))
         self._predict(i)
+        self._correct(i)
         self._waiting[i] = None
         self._last.joined.append(i)
 
     def cancel(self, i: int) -> None:
         """Cancel request `i`, waiting or running; others are ignored."""
+        is_here = i in self._waiting or i in self._now_running()
+        if self.trust is not None and is_here:
+            self.trust.ended(i, None)
         if i in self._waiting:
             del self._waiting[i]
             self._last.left.append(i)
@@ -218,6 +232,9 @@ class StepEngine:
         self._move(started, lost)
         if self.predictor is not None and done:
             self.predictor.observe(self.table.ints[k.OUTPUT_TOKENS, done].tolist())
+        if self.trust is not None:
+            for i in done:
+                self.trust.ended(i, int(self.table.ints[k.OUTPUT_TOKENS, i]))
         self._last.after_step(
             all_decoded=not started and out[k.DECODE_TOKENS] == before,
             all_made=out[k.MADE_TOKENS] == out[k.SCHEDULED] == out[k.RUNNING],
@@ -254,6 +271,7 @@ class StepEngine:
     def _decide(self, now_s: float) -> Decision:
         """Call the policy, unless its last decision still stands."""
         last, num_running = self._last, int(self._out[k.RUNNING])
+        self._raise_outlived(self._now_running(), last.changed)
         free = int(self._out[k.FREE])
         if not self.always_ask and last.stands(
             self.num_steps, lambda: now_s, num_running, free
@@ -276,14 +294,32 @@ class StepEngine:
         """Predict a request's answer length, given its tokens so far."""
         if self.predictor is None:
             return
-        ints, rules = self.table.ints, self.rules
+        ints = self.table.ints
         made = int(ints[k.OUTPUT_TOKENS, i])
         predicted = self.predictor.predict(made)
         if predicted is None:
             return
+        ints[k.PREDICTED, i] = max(min(predicted, self._longest(i)), 1)
+
+    def _longest(self, i: int) -> int:
+        """Longest answer of a request that the cache can hold."""
+        rules = self.rules
         slots = rules.num_blocks * rules.block_size - rules.extra_slots
-        longest = slots + 1 - int(ints[k.PREFILL, i])
-        ints[k.PREDICTED, i] = max(min(predicted, longest), 1)
+        return slots + 1 - int(self.table.ints[k.PREFILL, i])
+
+    def _correct(self, i: int) -> None:
+        """Replace a request's hints by what they are trusted for."""
+        if self.trust is None:
+            return
+        ints, score = self.table.ints, self.table.score
+        client = None if self._clients is None else self._clients[i]
+        hint = int(ints[k.PREDICTED, i])
+        length, score[i] = self.trust.enter(i, client, hint, float(score[i]))
+        ints[k.PREDICTED, i] = max(min(length, self._longest(i)), 1)
+
+    def _raise_outlived(self, ids: Ints, changed: list[int]) -> None:
+        if self.trust is not None:
+            changed += self.trust.raise_outlived(self.table, ids, self._longest)
 
     def _apply(self, decision: Decision) -> None:
         """Check the decision, evict requests, and reorder the running ones."""
@@ -328,6 +364,8 @@ class StepEngine:
             self._waiting[i] = None
             if self.table.ints[k.OUTPUT_TOKENS, i] >= self.table.ints[k.PREDICTED, i]:
                 self._predict(i)
+        if stopped:
+            self._raise_outlived(np.array(stopped, dtype=np.int64), [])
         self._last.joined.extend(stopped)
 
 

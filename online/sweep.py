@@ -48,6 +48,10 @@ class Setting:
     scores : Scores, optional
         Learned ranks, and predicted lengths if present, used instead.
     max_wait_s : float, optional
+    trust_hints : str
+        See `online.simulator.simulate`.
+    clients : sequence of str, optional
+        Client of each request.
     drop_oversize : bool
     bound : str
         As in `online.metrics.measure`.
@@ -62,6 +66,8 @@ class Setting:
     noise: Named | None = None
     scores: Scores | None = None
     max_wait_s: float | None = None
+    trust_hints: str = "on"
+    clients: Sequence[str] | None = None
     drop_oversize: bool = False
     bound: str = "none"
     keep_logs: bool = False
@@ -146,6 +152,8 @@ def execute(setting: Setting, run: Run) -> RunOutcome:
         score=score,
         max_wait_s=setting.max_wait_s,
         options=run.policy.options,
+        trust_hints=setting.trust_hints,
+        clients=setting.clients,
         drop_oversize=setting.drop_oversize,
     )
     engine = setting.rules, setting.step_time

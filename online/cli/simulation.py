@@ -64,17 +64,32 @@ class Simulation(EngineOptions):
         float | None,
         typer.Option(help="Seconds after which a request is served first.", min=0),
     ] = None
+    trust_hints: Annotated[
+        str,
+        typer.Option(
+            help="on: predicted lengths and ranks are believed; corrected: by the past "
+            "answers of each client; off: they are ignored."
+        ),
+    ] = "on"
+    clients: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file with the name of each request's client, one per line, for "
+            "--trust-hints. Default: all are of one client."
+        ),
+    ] = None
     drop_oversize: DropOversizeOption = False
     tokenizer: TokenizerOption = None
 
     @property
     def inputs(self) -> tuple[Path | str | None, ...]:
         """Files that are read and that no output may overwrite."""
-        return self.trace, self.tokenizer, self.scores, self.step_time
+        return self.trace, self.tokenizer, self.scores, self.step_time, self.clients
 
     def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
         """Read the trace and return the parameters common to all runs."""
         from online.arrivals import default_kind
+        from online.hint_trust import make_trust
         from online.named import Named, parse_named
         from online.score_file import read_scores
         from online.sweep import Setting
@@ -82,6 +97,7 @@ class Simulation(EngineOptions):
 
         rules = self.engine_model()
         step_time = step_time_of(self.step_time)
+        make_trust(self.trust_hints)  # raises for another word
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         if self.noise is not None and self.scores is not None:
             raise ValueError("give one of --noise and --scores.")
@@ -100,7 +116,23 @@ class Simulation(EngineOptions):
             noise=None if self.noise is None else parse_named(self.noise),
             scores=scores,
             max_wait_s=self.max_wait,
+            trust_hints=self.trust_hints,
+            clients=self._read_clients(trace.num_requests),
             drop_oversize=self.drop_oversize,
             bound=bound,
             keep_logs=keep_logs,
         )
+
+    def _read_clients(self, n: int) -> list[str] | None:
+        if self.clients is None:
+            return None
+        try:
+            names = self.clients.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"--clients {self.clients}: {error}.") from None
+        if len(names) != n:
+            raise ValueError(
+                f"--clients {self.clients}: has {len(names)} lines but the trace has "
+                f"{n} requests."
+            )
+        return names

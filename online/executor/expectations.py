@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from online import step_kernels as k
 from online.executor.hints import Hints
+from online.hint_trust import make_trust
 from online.requests import UNKNOWN
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from online.executor.scheduler_options import SchedulerOptions
     from online.ranking.scorer_worker import Prompt
     from online.requests import RequestTable
@@ -73,6 +78,7 @@ class Expectations:
         self._hints = Hints(options.max_predicted)
         self._predictor = options.make_predictor(longest)
         self.scores = options.start_scorer(tokenizer)
+        self._trust = make_trust(options.trust_hints, longest=longest)
         self._num_keys = 0
         # Requests whose scores are computed: id by key, and key by id.
         self._unscored: dict[int, int] = {}
@@ -86,6 +92,10 @@ class Expectations:
         hint = self._hints.read(request.extra, longest, learned)
         predicted = self._within_cache(prefill, hint.predicted)
         i = self.table.add(prefill, longest, predicted, now_s, hint.score)
+        if self._trust is not None:
+            length = hint.predicted if hint.has_length else None
+            length, score = self._trust.enter(i, hint.client, length, hint.score)
+            self.table.update_hint(i, self._limited(i, length), score)
         if self.scores is not None and (not hint.has_length or math.isnan(hint.score)):
             prompt = hint.text or request.prompt
             if prompt:
@@ -126,6 +136,8 @@ class Expectations:
 
     def preempted(self, i: int) -> None:
         """Raise the prediction of a preempted request that has outlived it."""
+        if self._trust is not None:
+            self.raise_outlived(np.array([i]))
         ints = self.table.ints
         made = int(ints[k.OUTPUT_TOKENS, i])
         if self._predictor is None or made < ints[k.PREDICTED, i]:
@@ -133,6 +145,16 @@ class Expectations:
         predicted = self._predictor.predict(made)
         if predicted is not None:
             self.table.update_hint(i, self._limited(i, predicted), None)
+
+    @property
+    def raises_lengths(self) -> bool:
+        """Whether lengths are raised when they are outlived."""
+        return self._trust is not None
+
+    def raise_outlived(self, ids: NDArray[np.int64]) -> list[int]:
+        """Raise the lengths that requests have outlived; return the changed ones."""
+        assert self._trust is not None
+        return self._trust.raise_outlived(self.table, ids, self._longest)
 
     def ended(self, i: int, answer: int | None) -> None:
         """Learn from a request that has ended, with an answer of so many tokens.
@@ -145,6 +167,8 @@ class Expectations:
             if key is not None:
                 del self._unscored[key]
                 self.scores.cancel(key)
+        if self._trust is not None:
+            self._trust.ended(i, answer)
         if self._predictor is not None and answer is not None:
             self._predictor.observe([answer])
 
@@ -155,8 +179,12 @@ class Expectations:
 
     def _limited(self, i: int, predicted: float) -> int:
         """Limit a prediction to the request's longest answer."""
-        prefill, longest = self.table.ints[[k.PREFILL, k.DECODE], i].tolist()
-        return self._within_cache(prefill, min(predicted, longest))
+        return max(1, min(round(predicted), self._longest(i)))
+
+    def _longest(self, i: int) -> int:
+        """Return the longest answer that a request may have, in the cache."""
+        prefill, most = self.table.ints[[k.PREFILL, k.DECODE], i].tolist()
+        return self._within_cache(prefill, most)
 
     def _within_cache(self, prefill: int, predicted: float) -> int:
         # A request that does not fit alone by its hint must not wait for ever.

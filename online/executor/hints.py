@@ -16,6 +16,10 @@ TEXT_KEY = "rank_text"
 """Key in `SamplingParams.extra_args`: the text to rank by, instead of the prompt."""
 
 
+CLIENT_KEY = "client"
+"""Key in `SamplingParams.extra_args`: name of the client, for `trust_hints`."""
+
+
 class Hint(NamedTuple):
     """Expectation of an answer at the arrival of its request.
 
@@ -29,12 +33,15 @@ class Hint(NamedTuple):
         Whether the length is the request's own hint, which has priority.
     text : str, optional
         Text to rank by, instead of the prompt.
+    client : str, optional
+        Name of the client.
     """
 
     predicted: int
     score: float
     has_length: bool
     text: str | None
+    client: str | None
 
 
 NUMBERS = (int, float)
@@ -62,7 +69,7 @@ class Hints:
         """
         predicted = _number(extra.get(PREDICTED_KEY))
         score = _number(extra.get(SCORE_KEY))
-        text = extra.get(TEXT_KEY)
+        text, client = extra.get(TEXT_KEY), extra.get(CLIENT_KEY)
         has_length = predicted is not None and predicted >= 1
         if predicted is None or not has_length:
             guesses = (learned, self.max_predicted, max_tokens)
@@ -72,6 +79,7 @@ class Hints:
             math.nan if score is None else score,
             has_length,
             text if isinstance(text, str) else None,
+            client if isinstance(client, str) else None,
         )
 
 

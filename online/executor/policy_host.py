@@ -5,6 +5,7 @@ Nothing here depends on a particular engine.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 from online import step_kernels as k
 from online.executor.fallback_policy import FallbackPolicy
 from online.executor.running import Running
+from online.hint_trust import steps_to_outlive
 from online.last_decision import LastDecision
 from online.step_engine import StepRecord
 
@@ -73,6 +75,9 @@ class PolicyHost:
     step_time : StepTime
     clock : callable
         Returns the time in seconds.
+    raise_outlived : callable, optional
+        Raises the expected lengths of those running requests that have outlived them,
+        at once; returns the ids of these.
     owns_rows : bool
         Remove requests from the table after they have ended.
     recording : bool
@@ -96,6 +101,7 @@ class PolicyHost:
         step_time: StepTime,
         clock: Callable[[], float],
         *,
+        raise_outlived: Callable[[Ints], list[int]] | None = None,
         owns_rows: bool,
         recording: bool,
     ) -> None:
@@ -108,6 +114,8 @@ class PolicyHost:
         self.recording = recording
         self._policy = FallbackPolicy(policy)
         self._clock = clock
+        self._raise_outlived = raise_outlived
+        self._next_outlived: float = math.inf
         self._owns_rows = owns_rows
         self._preempted: list[int] = []
         self._cached_tokens = 0
@@ -130,7 +138,7 @@ class PolicyHost:
 
     def stands(self, free_blocks: int) -> bool:
         """Whether the policy's last decision is still valid, without calling it."""
-        return self.last.stands(
+        return self.num_steps < self._next_outlived and self.last.stands(
             self.num_steps, self._clock, self.running.count, free_blocks
         )
 
@@ -146,17 +154,22 @@ class PolicyHost:
 
     def decide(self, free_blocks: int) -> Decision:
         """Return the policy's decision on the current state, after `catch_up`."""
-        last, ended = self.last, self.last.ended
+        last, ended, ids = self.last, self.last.ended, self.running.ids()
+        if self._raise_outlived is not None:
+            last.changed += self._raise_outlived(ids)
         decision = last.ask(
             self._policy,
             self.num_steps,
             self._clock(),
-            self.running.ids(),
+            ids,
             self.table.view,
             free_blocks,
             self.engine.waiting,
             self.engine.prefixes,
         )
+        if self._raise_outlived is not None:
+            here = np.append(ids, np.array(decision.start, dtype=np.int64))
+            self._next_outlived = self.num_steps + steps_to_outlive(self.table, here)
         if self._owns_rows:
             # The policy has seen that they ended, so their ids can be used again.
             for i in ended:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from online import policy
+from online.hint_trust import make_trust
 from online.named import check_options
 from online.predictors import make_predictor
 from sortedf.shown import shown_repr
@@ -42,6 +43,8 @@ class SchedulerOptions:
         lengths of those without a hint.
     ranker_quantile : float
         Quantile of the length to use for a score.
+    trust_hints : str
+        One of `online.hint_trust.TRUST_MODES`; see there.
     """
 
     policy: str = "svf"
@@ -51,8 +54,15 @@ class SchedulerOptions:
     predictor: str | dict[str, Any] | None = None
     ranker: str | None = None
     ranker_quantile: float = 0.5
+    trust_hints: str = "on"
 
     def __post_init__(self) -> None:
+        make_trust(self.trust_hints)  # raises for another word
+        if self.trust_hints != "on" and (self.ranker or self.predictor):
+            raise ValueError(
+                f"trust_hints = {self.trust_hints!r} learns from completed answers "
+                "itself and needs neither a predictor nor a ranker."
+            )
         if self.max_predicted is not None and self.max_predicted < 1:
             raise ValueError(
                 f"max_predicted = {self.max_predicted} but must be at least 1."
@@ -67,7 +77,10 @@ class SchedulerOptions:
     def of(cls, options: dict[str, Any]) -> SchedulerOptions:
         """Split the scheduler's own options from the policy's."""
         rest = dict(options)
-        names = ("policy", "max_predicted", "predictor", "ranker", "ranker_quantile")
+        names = (
+            "policy", "max_predicted", "predictor", "ranker", "ranker_quantile",
+            "trust_hints",
+        )  # fmt: skip
         mine = {name: rest.pop(name) for name in names if name in rest}
         check_options("scheduler class", "sortedf", cls, mine)
         step_time = rest.pop("step_time", {})

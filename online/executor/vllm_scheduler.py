@@ -121,6 +121,11 @@ class _WithPolicy:
             policy,
             step_time,
             clock or (lambda: time.monotonic() - self._began),
+            raise_outlived=(
+                self.expectations.raise_outlived
+                if self.expectations.raises_lengths and id_of is None
+                else None
+            ),
             owns_rows=id_of is None,
             recording=recording,
         )

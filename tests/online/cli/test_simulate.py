@@ -127,6 +127,9 @@ def test_plots(simulate, tmp_path, arguments, kind):
         (["--bound", "magic"], "unknown bound 'magic'"),
         (["--bound", "magic", "--policy", "las"], "unknown bound 'magic'"),
         (["--max-wait", "-1"], "--max-wait"),
+        (["--trust-hints", "some"], "'some' but must be one of: on, corrected, off"),
+        (["--clients", "none.txt"], "--clients none.txt: "),
+        (["--clients", __file__], "lines but the trace has 4 requests"),
         (["--plot", "out.xyz"], "must end in .png"),
         (["--plot-kind", "pie"], "--plot-kind 'pie'"),
         (["--policy", "fcfs,svf", "-o", "log.jsonl"], "there are 2"),
@@ -155,6 +158,34 @@ def test_scores_order_the_queue(simulate, tmp_path, policy, order):
     )
     assert code == 0, err
     assert read_log(log).start_step.argsort().tolist() == order
+
+
+def test_hints_are_corrected_by_client(simulate, trace, tmp_path):
+    """A liar gains nothing after its first answers; without its name all do."""
+    liar, other = (10, 40), (10, 10)
+    pairs = [liar if i % 2 else other for i in range(300)]
+    rows = [f"{12 * i},{s},{o}" for i, (s, o) in enumerate(pairs)]
+    head = ROWS.splitlines()[0]
+    trace.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    scores, clients = tmp_path / "scores.jsonl", tmp_path / "clients.txt"
+    said = [1 if pair == liar else 10 for pair in pairs]
+    lines = [json.dumps({"score": o, "length": o}) for o in said]
+    scores.write_text("\n".join(lines), encoding="utf-8")
+    names = ["liar" if pair == liar else "other" for pair in pairs]
+    clients.write_text("\n".join(names) + "\n", encoding="utf-8")
+
+    def mean(*arguments):
+        code, out, err = simulate(
+            "--kv-budget", 60, "--policy", "svf:admission=engine", "--scores", scores,
+            "--json", *arguments,
+        )  # fmt: skip
+        assert code == 0, err
+        return json.loads(out)["rows"][0]["mean_latency"]
+
+    believed = mean()
+    corrected = mean("--trust-hints", "corrected", "--clients", clients)
+    assert corrected < 0.9 * believed
+    assert corrected < mean("--trust-hints", "off")
 
 
 def test_a_rank_of_a_given_quality(simulate):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from online import step_kernels as k
@@ -93,6 +94,23 @@ def test_cancelled_answers_teach_nothing(expect):
     assert expected(expect, enter(expect))[0] == 50
     expect.ended(enter(expect), 20)
     assert expected(expect, enter(expect))[0] == 20
+
+
+def test_hints_that_are_not_believed_are_corrected():
+    """By the client's past; and what is outlived is raised, within `max_tokens`."""
+    options = SchedulerOptions.of({"trust_hints": "corrected"})
+    expect = Expectations(options, longest=1000, slots=2000, tokenizer=None)
+    expect.table = RequestTable()
+    hint = {"predicted_tokens": 1, "client": "liar"}
+    for _ in range(30):
+        expect.ended(enter(expect, most=900, **hint), 300)
+    i = enter(expect, most=900, **hint)
+    assert expected(expect, i)[0] == pytest.approx(300, abs=5)
+    assert expected(expect, enter(expect, most=50, **hint))[0] == 50
+    assert expect.raises_lengths
+    expect.table.ints[k.OUTPUT_TOKENS, i] = 800
+    assert expect.raise_outlived(np.array([i])) == [i]
+    assert expected(expect, i)[0] == 900
 
 
 def test_the_ranker_is_closed(expect):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from online import step_kernels as k
 from online.driver import drive
 from online.executor.policy_host import EngineSide, PolicyHost
 from online.executor.running import Started
+from online.hint_trust import HintTrust
 from online.policy import make_policy
 from online.requests import RequestTable
 from online.state import NOTHING
@@ -32,7 +35,7 @@ class Outside:
     The host has a table of its own, which it must keep equal.
     """
 
-    def __init__(self, instance, rules, policy, *, recording):
+    def __init__(self, instance, rules, policy, *, recording, hints=None, trust=None):
         self.engine = StepEngine(
             RequestTable.of_instance(instance), rules, self, always_ask=True
         )
@@ -46,9 +49,12 @@ class Outside:
             lambda name: int(name.removeprefix("request ")), None,
         )  # fmt: skip
         self.host = PolicyHost(
-            side, RequestTable.of_instance(instance), policy, UNIT_STEPS,
+            side, RequestTable.of_instance(instance, predicted=hints), policy,
+            UNIT_STEPS,
             lambda: self.now_s, owns_rows=False, recording=recording,
+            raise_outlived=None if trust is None else self.raise_outlived,
         )  # fmt: skip
+        self.trust = trust
 
     @property
     def num_unfinished(self):
@@ -58,6 +64,18 @@ class Outside:
         self.engine.add(i)
         self.waiting[i] = None
         self.host.last.joined.append(i)
+        if self.trust is not None:
+            ints = self.host.table.ints
+            length, _ = self.trust.enter(i, i % 3, int(ints[k.PREDICTED, i]), math.nan)
+            ints[k.PREDICTED, i] = min(length, self.longest(i))
+
+    def longest(self, i):
+        rules = self.rules
+        slots = rules.num_blocks * rules.block_size - rules.extra_slots
+        return slots + 1 - int(self.table.ints[k.PREFILL, i])
+
+    def raise_outlived(self, ids):
+        return self.trust.raise_outlived(self.host.table, ids, self.longest)
 
     def decide(self, state):
         """Let the host decide for the step engine."""
@@ -89,6 +107,8 @@ class Outside:
             self.running.remove(i)
             self.waiting[i] = None
             self.host.last.joined.append(i)
+        if self.trust is not None:
+            self.raise_outlived(np.array(ids, dtype=np.int64))
 
     def follow(self, record, tokens):
         """Tell the host what an engine would."""
@@ -121,6 +141,8 @@ class Outside:
         for i in record.finished:
             self.running.remove(i)
             host.ended(i)
+            if self.trust is not None:
+                self.trust.ended(i, int(ints[k.OUTPUT_TOKENS, i]))
 
 
 @pytest.mark.parametrize("recording", [False, True])
@@ -139,6 +161,33 @@ def test_a_host_decides_as_the_step_engine_does(name, recording, case):
     assert log.start_step.tolist() == alone.start_step.tolist()
     assert log.completion_step.tolist() == alone.completion_step.tolist()
     assert log.preemptions.tolist() == alone.preemptions.tolist()
+
+
+@pytest.mark.parametrize("believes", [True, False])
+@pytest.mark.parametrize("name", ["svf", "srpt", "sorted-f-amin"])
+@given(
+    case=cases(max_requests=8, max_length=20), off=st.sampled_from([0.1, 0.5, 1.0, 3.0])
+)
+@settings(max_examples=25)
+def test_hints_are_trusted_as_in_the_step_engine(name, believes, case, off):
+    """An outlived length is raised in the same step, though the table is behind."""
+    instance, rules = case
+    rules = replace(rules, eviction="recompute")
+    hints = np.maximum(instance.decode * off, 1).astype(int)
+    clients = [i % 3 for i in range(instance.num_requests)]
+    alone = drive(
+        StepEngine(
+            RequestTable.of_instance(instance, predicted=hints), rules,
+            make_policy(name), trust=HintTrust(believes=believes), clients=clients,
+        )
+    )  # fmt: skip
+    outside = Outside(
+        instance, rules, make_policy(name), recording=False, hints=hints,
+        trust=HintTrust(believes=believes),
+    )  # fmt: skip
+    log = drive(outside)
+    assert log.start_step.tolist() == alone.start_step.tolist()
+    assert log.completion_step.tolist() == alone.completion_step.tolist()
 
 
 def test_it_is_asked_seldom():

@@ -170,6 +170,45 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
     llm.llm_engine.abort_request(["long", "told", "short"])
 
 
+def test_a_liar_is_known_by_its_answers(start_llm):
+    """In the engine, too: it says 1, and is expected to be as long as before."""
+    llm, sampling_params = start_llm(
+        run_async=False,
+        options={"policy": "svf", "trust_hints": "corrected"},
+        max_num_batched_tokens=512,
+    )
+    scheduler = scheduler_of(llm)
+    prompt = {"prompt_token_ids": random_prompt(0, 20)}
+
+    def params(client, hint, most):
+        return sampling_params(
+            max_tokens=most, ignore_eos=True, detokenize=False,
+            extra_args={"predicted_tokens": hint, "client": client},
+        )  # fmt: skip
+
+    known = [params("liar", 1, 80)] * 20 + [params("honest", 10, 10)] * 20
+    llm.generate([prompt] * 40, known, use_tqdm=False)
+    table = scheduler.host.table
+    for client, hint in (("liar", 1), ("honest", 10)):
+        llm.llm_engine.add_request(client, prompt, params(client, hint, 500))
+    (liar, honest) = (
+        int(table.ints[k.PREDICTED, request.sortedf_id])
+        for request in scheduler.requests.values()
+    )
+    assert 70 <= liar <= 85
+    assert 10 <= honest <= 14
+    made = []
+    while len(made) < 30:  # the honest one is longer this time: raised at once
+        llm.llm_engine.step()
+        honest = [r for r in scheduler.requests.values() if "honest" in r.request_id]
+        made.append(honest[0].num_output_tokens)
+        predicted = int(table.ints[k.PREDICTED, honest[0].sortedf_id])
+        assert predicted >= made[-1]
+    assert predicted > 14
+    llm.llm_engine.abort_request(["liar", "honest"])
+    assert scheduler.host.policy is not None
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -181,6 +220,8 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
         ({"max_predicted": "abc"}, "max_predicted = 'abc' but must be an integer"),
         ({"max_predicted": 0}, "max_predicted = 0 but must be at least 1"),
         ({"ranker_quantile": 7}, "ranker_quantile = 7 but must be above 0"),
+        ({"trust_hints": "some"}, "trust_hints = 'some' but must be one of: on"),
+        ({"trust_hints": "off", "predictor": "history"}, "needs neither a predictor"),
         ({"policy": 3}, "policy = 3 but must be a string"),
         ({"step_time": 0.025}, "step_time = 0.025 but must be an object"),
         ({"step_time": {"seconds": 1}}, "has no option 'seconds'"),

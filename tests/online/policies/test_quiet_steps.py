@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from online.hint_trust import HintTrust
 from online.policies.parts.preempting import Preempting
 from online.policy import make_policy
 from online.predictors import make_predictor
@@ -51,8 +52,11 @@ def records(
     become known: (step, id, predicted, score), cancelled if both are None.
     """
     table = RequestTable.of_instance(instance, predicted=predicted)
-    own = predictor and make_predictor(predictor, least=2)
-    engine = StepEngine(table, rules, policy, step_time, predictor=own, **asking)
+    if predictor == "trust":
+        asking["trust"] = HintTrust()
+    else:
+        asking["predictor"] = predictor and make_predictor(predictor, least=2)
+    engine = StepEngine(table, rules, policy, step_time, **asking)
     coming = np.argsort(instance.arrival, kind="stable").tolist()
     now_s, seen, steps = 0.0, [], 0
     while coming or engine.num_unfinished:
@@ -95,7 +99,7 @@ news_items = st.lists(
     st.sampled_from(STEP_TIMES),
     st.sampled_from([None, 0.0, 4.0]),
     news_items,
-    st.sampled_from([None, "history"]),
+    st.sampled_from([None, "history", "trust"]),
     st.sampled_from([0.5, 1.0, 2.0]),
 )
 @settings(max_examples=25)
