@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from online.named import check_options
+from online.passing import BoundedPassing
 from online.starvation import BoundedWait
 from sortedf.registry import Table
 
@@ -55,7 +56,11 @@ def register_policy(
 
 
 def make_policy(
-    name: str, *, max_wait_s: float | None = None, **options: Any
+    name: str,
+    *,
+    max_wait_s: float | None = None,
+    max_passed: float | None = None,
+    **options: Any,
 ) -> Policy:
     """Create a policy by name.
 
@@ -66,6 +71,9 @@ def make_policy(
     max_wait_s : float, optional
         A request that has waited longer than this is served before all others, and no
         other request starts until it has started.
+    max_passed : float, optional
+        A request is served before all others once later ones got more than this
+        multiple of the service that earlier ones got while it waited.
     **options
         Options of that policy; an unknown one raises ValueError with the known ones.
 
@@ -77,4 +85,6 @@ def make_policy(
     kind = POLICIES.find(name)
     check_options("policy", name, kind.make, options)
     policy = kind.make(**options)
+    if max_passed is not None:
+        policy = BoundedPassing(policy, max_passed)
     return policy if max_wait_s is None else BoundedWait(policy, max_wait_s)

@@ -1,17 +1,21 @@
-"""Bounded waiting: no request starves, whatever the policy prefers."""
+"""Bounded waiting: no request starves, whatever the policy prefers.
+
+`OverdueFirst` serves requests that are overdue before all others: those that have
+waited too long (`BoundedWait`), or were passed over too often (`online.passing`).
+"""
 
 from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from online.state import Decision, Policy, State
 
 
-class BoundedWait:
-    """Serves requests that have waited too long before all others, until they complete.
+class OverdueFirst:
+    """Serves overdue requests before all others, until they complete.
 
     Overdue requests start in the order in which they began to wait. While the first of
     them does not fit, no other request starts and none is evicted, so that freed blocks
@@ -25,17 +29,10 @@ class BoundedWait:
     ----------
     policy : Policy
     max_wait_s : float
-        Limit on waiting in seconds, at least 0, from the arrival. A request's waiting
-        time restarts when it is evicted.
+        Seconds from its arrival or eviction after which a request is overdue.
     """
 
     def __init__(self, policy: Policy, max_wait_s: float) -> None:
-        is_number = isinstance(max_wait_s, Real) and not isinstance(max_wait_s, bool)
-        if not (is_number and math.isfinite(max_wait_s) and max_wait_s >= 0):
-            raise ValueError(
-                f"max_wait_s = {max_wait_s!r} but must be a number of seconds, 0 or "
-                "more."
-            )
         self.policy = policy
         self.max_wait_s = max_wait_s
         self._due_s: dict[int, float] = {}  # waiting requests by due time
@@ -120,6 +117,22 @@ class BoundedWait:
         return decision._replace(order=None if order == running else order)
 
 
+class BoundedWait(OverdueFirst):
+    """Serves requests first that have waited too long.
+
+    Parameters
+    ----------
+    policy : Policy
+    max_wait_s : float
+        Limit on waiting in seconds, at least 0, from the arrival. A request's waiting
+        time restarts when it is evicted.
+    """
+
+    def __init__(self, policy: Policy, max_wait_s: float) -> None:
+        check_number("max_wait_s", max_wait_s, "seconds")
+        super().__init__(policy, max_wait_s)
+
+
 def _without_evictions(decision: Decision) -> Decision:
     """Remove the evictions from a decision."""
     if not decision.evict:
@@ -128,3 +141,12 @@ def _without_evictions(decision: Decision) -> Decision:
     if order is not None:
         order = [*order, *decision.evict]
     return decision._replace(evict=(), order=order)
+
+
+def check_number(name: str, value: Any, unit: str) -> None:
+    """Raise ValueError unless it is a finite number, 0 or more."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and value >= 0):
+        raise ValueError(
+            f"{name} = {value!r} but must be a number of {unit}, 0 or more."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from benchmarks.common.journal import Journal
 from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from benchmarks.online.parts.liars import (
+    FLOOR,
     LIES,
+    PROTECTIONS,
     Tenants,
     run_simulated,
     run_vllm,
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 POLICIES = ("svf", "mc-sf", "srpt", "hrrn", "svf-boost", "pars")
 LOADS = (0.8, 1.0, 1.3)
-SEEDS = (1, 2)
+SEEDS = (1,)
 ENGINE_POLICIES = ("svf", "srpt")
 WORST = 1.2
 """The protected figure may be this much of the better of honest hints and FCFS."""
@@ -57,8 +60,7 @@ def _cases(
     lies = LIES if engine == "simulator" else {name: LIES[name] for name in ("1",)}
     cases = [("fcfs", "none", "on")]
     for policy in policies:
-        cases += [(policy, "none", trust) for trust in ("on", "corrected")]
-        cases += [(policy, lie, trust) for lie in lies for trust in ("on", "corrected")]
+        cases += [(policy, *both) for both in product(("none", *lies), PROTECTIONS)]
     rows = []
     for policy, lie, trust in cases:
         where = {"engine": engine, "load": load, "seed": seed, "policy": policy}
@@ -84,28 +86,32 @@ def _measured(
 
 
 def page(rows: list[Row]) -> str:
-    """One table for each engine and figure: honest clients' ratio to what is fair."""
+    """For each engine and figure: honest clients against what is fair, and FCFS."""
     parts = [
         "Ten clients of one server; one of them, with 70 % of the work, has answers of "
-        "1,000 tokens and lies about them: it says 1, half, ten times or a random "
-        "length, or says 1 only in the second half of the run ('later'). The others "
-        "say the truth. Figures are of the *honest* clients' latency, medians of the "
-        "seeds, divided by the better of two: the same policy with honest hints from "
-        f"all, or FCFS. With protection it should be at most {WORST:g}. 'none' is without "
-        "a lie: the price of the protection itself.",
+        "1,000 tokens (200 in vLLM) and lies about them: it says 1, half, ten times or "
+        "a random length, or says 1 only in the second half of the run ('later'). The "
+        "others say the truth. Figures are of the *honest* clients' latency in steps.",
+        "Each cell is without protection / with `trust_hints` corrected / with hints "
+        f"believed and `max_passed` = {FLOOR:g}. The column 'none' is without a lie: "
+        "the price of the protection itself.",
     ]
     for engine in dict.fromkeys(row["engine"] for row in rows):
         mine = [row for row in rows if row["engine"] == engine]
         for figure in ("mean", "p99"):
-            ratios = _ratios(mine, figure)
-            kept = [r for key, r in ratios.items() if key[3] == "corrected"]
-            held = sum(ratio <= WORST for ratio in kept)
+            fair, fcfs = _ratios(mine, figure), _ratios(mine, figure, to_fcfs=True)
+            corrected = [fair[key] for key in fair if key[3] == "corrected"]
+            held = sum(ratio <= WORST for ratio in corrected)
             parts += [
                 f"## {engine}: {figure}",
-                "Without protection / with `trust_hints` corrected. The latter is at "
-                f"most {WORST:g} in {held} of {len(kept)} cases, at most "
-                f"{max(kept):.2f}.",
-                _table(ratios),
+                "Divided by the better of two: the same policy with honest hints from "
+                f"all, or FCFS. With corrected hints it should be at most {WORST:g}: "
+                f"so it is in {held} of {len(corrected)} cases, and at most "
+                f"{max(corrected):.2f}.",
+                _table(fair),
+                "Divided by FCFS, at most, over all loads and lies: "
+                + ", ".join(f"{_most(fcfs, name):.2f} ({name})" for name in PROTECTIONS)
+                + ".",
             ]
     return "\n\n".join(parts)
 
@@ -113,8 +119,8 @@ def page(rows: list[Row]) -> str:
 Key = tuple[float, str, str, str]
 
 
-def _ratios(rows: list[Row], figure: str) -> dict[Key, float]:
-    """Median ratio by load, policy, lie and trust."""
+def _ratios(rows: list[Row], figure: str, *, to_fcfs: bool = False) -> dict[Key, float]:
+    """Median ratio by load, policy, lie and protection."""
     value = {
         (row["load"], row["seed"], row["policy"], row["lie"], row["trust"]): row[figure]
         for row in rows
@@ -123,12 +129,15 @@ def _ratios(rows: list[Row], figure: str) -> dict[Key, float]:
     for (load, seed, policy, lie, trust), own in value.items():
         if policy == "fcfs":
             continue
-        fair = min(
-            value[load, seed, policy, "none", "on"],
-            value[load, seed, "fcfs", "none", "on"],
-        )
+        fair = value[load, seed, "fcfs", "none", "on"]
+        if not to_fcfs:
+            fair = min(fair, value[load, seed, policy, "none", "on"])
         found.setdefault((load, policy, lie, trust), []).append(own / fair)
     return {key: float(np.median(ratios)) for key, ratios in found.items()}
+
+
+def _most(ratios: dict[Key, float], name: str) -> float:
+    return max(ratio for key, ratio in ratios.items() if key[3] == name)
 
 
 def _table(ratios: dict[Key, float]) -> str:
@@ -136,8 +145,7 @@ def _table(ratios: dict[Key, float]) -> str:
     lines = []
     for load, policy in dict.fromkeys(key[:2] for key in ratios):
         cells = [
-            f"{ratios[load, policy, lie, 'on']:.2f} / "
-            f"{ratios[load, policy, lie, 'corrected']:.2f}"
+            " / ".join(f"{ratios[load, policy, lie, name]:.2f}" for name in PROTECTIONS)
             for lie in lies
         ]
         lines.append([f"{policy}, {load:g}", *cells])

@@ -38,6 +38,16 @@ LIES: dict[str, Callable[[Ints, np.random.Generator], Ints]] = {
 OPTIONS = {"pars": {"starvation_s": 20_000.0}}
 """Two minutes are few unit steps, after which it would serve in order of arrival."""
 
+FLOOR = 1.0
+"""Times that later requests may get what earlier ones got, for the floor."""
+
+PROTECTIONS: dict[str, tuple[str, dict[str, float]]] = {
+    "on": ("on", {}),
+    "corrected": ("corrected", {}),
+    "floor": ("on", {"max_passed": FLOOR}),
+}
+"""`trust_hints` and options of any policy, by name."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tenants:
@@ -60,7 +70,7 @@ class Tenants:
     @property
     def is_liar(self) -> NDArray[np.bool_]:
         """Whether each request is the liar's."""
-        return np.array(self.client) == LIAR
+        return np.array([name == LIAR for name in self.client])
 
     def hints(self, lie: str) -> Ints:
         """Hints with the liar's lie; "none" if it does not lie."""
@@ -80,13 +90,15 @@ def tenants(n: int, load: float, seed: int, *, small: bool = False) -> Tenants:
     rng = np.random.default_rng(seed)
     shrink = 5 if small else 1
     rules = EngineModel.vllm(
-        20_000 // (8 * shrink if small else 1),
+        1000 if small else 20_000,
         block_size=32,
         max_num_seqs=64,
         max_batched_tokens=2048,
     )
     volume = 0.0
-    prefill, decode, client = [], [], []
+    prefill: list[int] = []
+    decode: list[int] = []
+    client: list[str] = []
     liars_volume = 0.0
     while len(prefill) < n:
         lies = liars_volume < 0.7 * volume
@@ -99,15 +111,17 @@ def tenants(n: int, load: float, seed: int, *, small: bool = False) -> Tenants:
         prefill.append(s)
         decode.append(o)
         client.append(LIAR if lies else f"client {rng.integers(1, 1 + NUM_HONEST)}")
-    shape = Trace(prefill, decode)
+    s_all, o_all = np.array(prefill), np.array(decode)
+    shape = Trace(s_all, o_all)
     rate = rate_of_load(load, shape, rules, UNIT_STEPS)
     arrival_s = np.cumsum(rng.exponential(1 / rate, n))
-    return Tenants(Trace(prefill, decode, arrival_s), client, rules, seed)
+    return Tenants(Trace(s_all, o_all, arrival_s), client, rules, seed)
 
 
-def run_simulated(tenants: Tenants, policy: str, lie: str, trust: str) -> Floats:
+def run_simulated(tenants: Tenants, policy: str, lie: str, protection: str) -> Floats:
     """Latency of each request in the step engine, in steps."""
     hints = tenants.hints(lie)
+    trust, more = PROTECTIONS[protection]
     log = simulate(
         tenants.trace,
         policy,
@@ -116,12 +130,12 @@ def run_simulated(tenants: Tenants, policy: str, lie: str, trust: str) -> Floats
         score=hints.astype(np.float64),
         trust_hints=trust,
         clients=tenants.client,
-        options=OPTIONS.get(policy),
+        options={**OPTIONS.get(policy, {}), **more},
     )
     return np.asarray(log.completion_s - tenants.trace.arrival_s)
 
 
-def run_vllm(tenants: Tenants, policy: str, lie: str, trust: str) -> Floats:
+def run_vllm(tenants: Tenants, policy: str, lie: str, protection: str) -> Floats:
     """Latency of each request in a real engine with a tiny model, in steps.
 
     The clock counts steps, so that it does not matter how fast the machine is.
@@ -132,10 +146,11 @@ def run_vllm(tenants: Tenants, policy: str, lie: str, trust: str) -> Floats:
     from online.policy import make_policy
     from online.requests import RequestTable
 
+    trust, more = PROTECTIONS[protection]
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = json.dumps({"policy": policy, "trust_hints": trust})
     try:
-        engine, vllm = start_engine(VllmSettings(tenants.rules, max_model_len=1024))
+        engine, vllm = start_engine(VllmSettings(tenants.rules, max_model_len=600))
     finally:
         os.environ.pop(VARIABLE)
         if before is not None:
@@ -143,7 +158,7 @@ def run_vllm(tenants: Tenants, policy: str, lie: str, trust: str) -> Floats:
     core: Any = engine.engine_core
     now = [0]
     core.engine_core.scheduler.attach(
-        RequestTable(), make_policy(policy), clock=lambda: float(now[0])
+        RequestTable(), make_policy(policy, **more), clock=lambda: float(now[0])
     )
     trace, hints = tenants.trace, tenants.hints(lie)
     completion = np.zeros(trace.num_requests)

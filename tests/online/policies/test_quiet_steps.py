@@ -101,17 +101,19 @@ news_items = st.lists(
     news_items,
     st.sampled_from([None, "history", "trust"]),
     st.sampled_from([0.5, 1.0, 2.0]),
+    st.sampled_from([None, None, 0.0, 1.5]),
 )
 @settings(max_examples=25)
 def test_asking_or_not_makes_no_difference(
-    name, options, case, step_time, max_wait_s, news, predictor, off
+    name, options, case, step_time, max_wait_s, news, predictor, off, max_passed
 ):
     """Lengths that are wrong, requests that are cancelled, what is told too late."""
     instance, rules = case
     predicted = np.maximum(instance.decode * off, 1).astype(int)
     runs = [
         records(
-            instance, rules, make_policy(name, max_wait_s=max_wait_s, **options),
+            instance, rules,
+            make_policy(name, max_wait_s=max_wait_s, max_passed=max_passed, **options),
             step_time, news, predicted=predicted, predictor=predictor,
             always_ask=always,
         )
