@@ -35,10 +35,13 @@ def plan_for(
     processes more tokens than the engine allows, it is solved again with that cap, and
     with full prompts, since the cap counts them in full.
 
+    Where prompts share prefixes, they are full, too, and the cap is not kept to.
+
     Parameters
     ----------
     instance : Instance
-        Lengths and arrivals in steps; its budget and engine are ignored.
+        Lengths and arrivals in steps, and shared prefixes; its budget and engine are
+        ignored.
     rules : EngineModel
     method : str
         A name in `sortedf.METHODS`.
@@ -56,14 +59,19 @@ def plan_for(
         If a request can never run, or a prompt needs more than one step.
     """
     _refuse_long_prompts(instance, rules)
-    prefill = instance.prefill
-    if not rules.counts_new_token:
+    prefill, shared = instance.prefill, instance.prefixes
+    if not rules.counts_new_token and shared is None:
         prefill = np.maximum(prefill - 1, 1)
-    uncapped = EngineModel(rules.kv_budget, rules.block_size, rules.max_num_seqs)
-    seen = Instance(prefill, instance.decode, arrival=instance.arrival, engine=uncapped)
+    uncapped = EngineModel(
+        rules.kv_budget,
+        rules.block_size,
+        rules.max_num_seqs,
+        prefix_caching=shared is not None,
+    )
+    seen = Instance(prefill, instance.decode, None, instance.arrival, uncapped, shared)
     schedule = solve(seen, method, bound="none", **options).schedule
     most = int(tokens_per_step(instance, schedule.start).max(initial=0))
-    if most <= rules.tokens_cap:
+    if most <= rules.tokens_cap or shared is not None:
         return schedule
     capped = replace(uncapped, max_batched_tokens=rules.max_batched_tokens)
     seen = seen.replace(prefill=instance.prefill, engine=capped)

@@ -10,13 +10,14 @@ import numpy as np
 from online.executor.planning import plan_for
 from online.named import parse_named
 from online.policy import POLICIES, make_policy
+from sortedf.engine_model import EngineModel
 from sortedf.instance import Instance
 from sortedf.methods import METHODS
+from sortedf.shared_prefixes import SharedPrefixes
+from sortedf.traces.prefix_ids import BlockIds, PrefixIds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from sortedf.engine_model import EngineModel
 
 NEVER_S = 1e18
 """A waiting limit in seconds that is never reached."""
@@ -96,32 +97,51 @@ def read_method(
 
 
 def start_order(
-    prefill: Sequence[int],
+    prompts: Sequence[Sequence[int]],
     decode: Sequence[int],
     rules: EngineModel,
     method: BatchMethod,
 ) -> list[int]:
     """Solve a backlog; return each request's position in the order of the starts.
 
+    Where the engine caches prefixes, the method knows what prompts share, if it can.
+
     Of requests that start together the shortest comes first. Requests that can never
     run come last, and the engine refuses them.
 
     Parameters
     ----------
-    prefill, decode : sequence of int
-        Prompt lengths and expected answer lengths; 0 for an unknown prompt length.
+    prompts : sequence of sequence of int
+        Token ids; none for an unknown prompt.
+    decode : sequence of int
+        Expected answer lengths.
     """
     assert method.offline is not None
-    position = np.full(len(prefill), len(prefill), dtype=np.int64)
-    lengths = zip(prefill, decode, strict=True)
+    position = np.full(len(prompts), len(prompts), dtype=np.int64)
+    lengths = zip(map(len, prompts), decode, strict=True)
     fit = [i for i, (s, o) in enumerate(lengths) if s and rules.refusal(s, o) is None]
     if fit:
         ids = np.array(fit)
-        s, o = np.asarray(prefill)[ids], np.asarray(decode)[ids]
+        s, o = np.array([len(prompts[i]) for i in fit]), np.asarray(decode)[ids]
         # Prompts may take several steps: only the order is used, not the start steps.
         whole = replace(rules, max_batched_tokens=None)
         options = method.options or {}
         instance = Instance(s, o, rules.kv_budget)
+        if rules.prefix_caching and METHODS[method.offline].shared:
+            instance = _sharing(instance, [prompts[i] for i in fit], rules.block_size)
         start = plan_for(instance, whole, method.offline, **options).start
         position[ids[np.lexsort((ids, o, start))]] = np.arange(len(ids))
     return [int(value) for value in position]
+
+
+def _sharing(
+    instance: Instance, prompts: Sequence[Sequence[int]], block_size: int
+) -> Instance:
+    """Return the instance with what its prompts share."""
+    blocks = BlockIds(block_size)
+    ids = PrefixIds.of_lists([blocks.of(prompt) for prompt in prompts], block_size)
+    shared = SharedPrefixes.of_prefix_ids(ids, instance.prefill, block_size)
+    if shared is None:
+        return instance
+    engine = EngineModel(instance.kv_budget, block_size, prefix_caching=True)
+    return instance.replace(engine=engine, prefixes=shared)

@@ -54,8 +54,8 @@ class BatchServer(Serving, Protocol):
     max_model_len: int
     counts: dict[str, int]
 
-    async def num_prompt_tokens(self, request: BatchRequest) -> int:
-        """Count a prompt's tokens; 0 if the request will be refused."""
+    async def prompt_tokens(self, request: BatchRequest) -> list[int]:
+        """Token ids of a prompt; none if the request will be refused."""
         ...
 
 
@@ -278,14 +278,14 @@ async def _in_order(
     method: BatchMethod,
 ) -> list[Job]:
     """Solve for the order and sort the requests by it."""
-    prefill = [await engine.num_prompt_tokens(request) for request in requests]
-    prefill = [s if s < engine.max_model_len else 0 for s in prefill]
+    prompts = [await engine.prompt_tokens(request) for request in requests]
+    prompts = [own if len(own) < engine.max_model_len else [] for own in prompts]
     # An unknown answer is assumed to reach the model's limit, as in the scheduler.
     decode = [
-        max(1, min(length or engine.max_model_len, engine.max_model_len - s))
-        for s, length in zip(prefill, expected, strict=True)
+        max(1, min(length or engine.max_model_len, engine.max_model_len - len(own)))
+        for own, length in zip(prompts, expected, strict=True)
     ]
-    order = await asyncio.to_thread(start_order, prefill, decode, engine.rules, method)
+    order = await asyncio.to_thread(start_order, prompts, decode, engine.rules, method)
     entries = enumerate(zip(requests, expected, order, strict=True))
     jobs = [
         (position, i, (r, body_with_hints(r, length, position)))

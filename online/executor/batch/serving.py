@@ -209,17 +209,18 @@ class VllmServing:
         self._state = State()
         await init_app_state(self._engine, self._state, args, tasks)
 
-    async def num_prompt_tokens(self, request: BatchRequest) -> int:
-        """Count a prompt's tokens with the chat template; 0 if it is refused."""
+    async def prompt_tokens(self, request: BatchRequest) -> list[int]:
+        """Token ids of a prompt with the chat template; none if it is refused."""
         try:
             parsed = _parsed(request.url, request.body)
             if request.url == CHAT:
                 _, inputs = await self._state.online_renderer.render_chat(parsed)
             else:
                 inputs = await self._state.online_renderer.render_completion(parsed)
-            return max(len(one["prompt_token_ids"]) for one in inputs)
+            ids: list[int] = max((one["prompt_token_ids"] for one in inputs), key=len)
+            return ids
         except Exception:  # the request fails again when it is sent, and is reported
-            return 0
+            return []
 
     async def answer(self, request: BatchRequest, body: dict[str, Any]) -> Answer:
         """Answer a request; EngineGoneError if the engine is dead."""

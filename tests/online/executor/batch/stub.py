@@ -33,8 +33,8 @@ class StubEngine:
         self._delay_s = delay_s
         self._places = asyncio.Semaphore(at_once)
 
-    async def num_prompt_tokens(self, request):
-        return len(prompt_of(request.body))
+    async def prompt_tokens(self, request):
+        return [ord(letter) for letter in prompt_of(request.body)]
 
     async def hold(self):
         pass
