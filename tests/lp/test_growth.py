@@ -210,6 +210,33 @@ def test_bad_prices_are_refused():
         growth_prices(instance, np.array([1e30]), zeros[:1], 3)
 
 
+@pytest.mark.parametrize(
+    ("instance", "fits", "too_large"),
+    [
+        # 4 + p volume, of 3 + 6 tokens
+        (Instance([1], [3], 4), ([0], [2**62 // 10], 0), ([0], [2**62 // 8], 0)),
+        # tokens pay (theta + H) p 2 = 8 p, the reward is (H p) M H = 18 p
+        (
+            Instance([1], [1], 2),
+            ([3, 0], [2**62 // 27, 0], 0),
+            ([3, 0], [2**62 // 25, 0], 0),
+        ),
+        # the last step: two of prices, the longest horizon, the answer, and one more
+        (Instance([1], [1], 2), ([3, 0], [0, 0], 59), ([4, 0], [0, 0], 59)),
+    ],
+)
+def test_what_fits_is_taken_and_no_more(instance, fits, too_large):
+    """Below `2 ** 62`, in floats, which are exact enough here."""
+
+    def value(horizon, price, bits):
+        prices = GrowthPrices(np.array(price), np.array(horizon), 1, bits)
+        return growth_bound(instance, prices)
+
+    value(*fits)
+    with pytest.raises(ValueError, match="do not fit the 64-bit arithmetic"):
+        value(*too_large)
+
+
 def test_nothing_to_do():
     """No requests, no prices, no latency."""
     empty = Instance([], [], 5)

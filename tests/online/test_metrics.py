@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,30 @@ def test_times_between_tokens_are_those_of_every_token(data, seed):
     assert metrics.ttlt_s(log) == pytest.approx(last - log.arrival_s)
     waits = [0.0, *(log.start_s - log.arrival_s), *between]
     assert metrics.longest_wait_s(log) == pytest.approx(max(waits))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_pause_is_one_time_between_tokens(seed):
+    """From the token before an eviction to the one after it."""
+    instance = Instance([2, 3, 1], [4, 2, 3], 9)
+    log, times = tokens_of(instance, EngineModel.vllm(9), Restless(seed), STEP_TIMES[2])
+    found = metrics.tbt(log)
+    between = np.concatenate([np.diff(seen) for seen in times.values()])
+    expanded = np.repeat(found.value, np.diff(found.num_below, prepend=0))
+    assert expanded == pytest.approx(np.sort(between))
+
+
+def test_the_hit_rate_counts_prompts_of_started_requests_and_what_is_recomputed():
+    """The last request never started: its prompt was not looked for."""
+
+    def log(prefill, recomputed, cached, start_step=(1, 4, 0)):
+        columns = {"prefill": prefill, "recomputed_tokens": recomputed}
+        columns |= {"cached_tokens": cached, "start_step": start_step}
+        return SimpleNamespace(**{name: np.array(x) for name, x in columns.items()})
+
+    assert metrics.hit_rate(log([10, 6, 9], [4, 0, 0], [3, 2, 0])) == 0.25
+    assert metrics.hit_rate(log([1, 1, 7], [0, 0, 0], [1, 0, 0], (1, 0, 0))) == 1
+    assert metrics.hit_rate(log([5, 5, 5], [0, 0, 0], [0, 0, 0], (0, 0, 0))) == 0
 
 
 @settings(max_examples=100)
@@ -180,6 +206,9 @@ def test_who_can_never_run_is_counted_apart():
     assert found.makespan == 2
     assert found.throughput == 1  # of the request that ran
     assert found.requests_per_s == 0.5
+    assert found.tbt is not None
+    assert found.tbt.max == found.longest_wait == 1
+    assert found.as_dict()["ttlt"]["mean"] == 2
 
 
 def test_an_empty_run_is_refused():

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online.executor.batch import journal as journal_module
 from online.executor.batch.answer_lines import Answer
 from online.executor.batch.batch_errors import JournalError, UnfinishedError
 from online.executor.batch.journal import BEGINS, Header, Journal
@@ -259,6 +260,60 @@ def test_a_lock_of_another_run_is_not_waited_for(tmp_path, monkeypatch):
     with pytest.raises(JournalError, match="is in use: another run writes"):
         Journal(tmp_path / "out.jsonl", HEADER)
     assert asked == [fcntl.LOCK_EX | fcntl.LOCK_NB]
+
+
+def test_nothing_stays_open(tmp_path, monkeypatch):
+    """A server that refuses a thousand outputs has as many files left as before."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "pipe.journal")
+    before = len(os.listdir("/proc/self/fd"))
+    Journal(tmp_path / "out.jsonl", HEADER).close()
+    with pytest.raises(JournalError, match="it is no regular file"):
+        Journal(tmp_path / "folder" / "pipe", HEADER)
+    removed = []
+    lock = fcntl.lockf
+
+    def lock_late(number, how):
+        if not removed:
+            removed.append((tmp_path / "late.journal").unlink())
+        lock(number, how)
+
+    monkeypatch.setattr(fcntl, "lockf", lock_late)
+    Journal(tmp_path / "late", HEADER).close()
+    assert removed
+
+    def refuse(number, how):
+        raise BlockingIOError
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with pytest.raises(JournalError, match="is in use"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_new_journal_is_as_readable_as_the_mask_allows(tmp_path):
+    mask = os.umask(0o022)
+    try:
+        path, _ = written(tmp_path)
+    finally:
+        os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("part", [1, 7])
+def test_a_line_that_never_ends_is_damage(tmp_path, monkeypatch, part):
+    """A file of zeros would be read into memory whole."""
+    path, content = written(tmp_path)
+    longest = max(map(len, content.split(b"\n")))
+    monkeypatch.setattr(journal_module, "PART", part)
+    monkeypatch.setattr(journal_module, "MOST_IN_LINE", longest)
+    journal = Journal(tmp_path / "out.jsonl", HEADER)
+    assert list(journal.entries) == [name for name, _ in ANSWERS]
+    journal.close()
+    monkeypatch.setattr(journal_module, "MOST_IN_LINE", longest - part)
+    with pytest.raises(JournalError, match="is damaged: it has a line of more than"):
+        Journal(tmp_path / "out.jsonl", HEADER)
+    assert path.read_bytes() == content
 
 
 def test_a_journal_that_was_removed_while_it_was_opened(tmp_path, monkeypatch):
