@@ -34,7 +34,7 @@ settings.register_profile(
 PROFILE = os.environ.get("SORTEDF_TESTS", "ci")
 settings.load_profile(PROFILE)
 
-FAST_S = 10.0
+FAST_S = 5.0
 """Seconds of processor time, its child processes included; without compiling."""
 
 COMPILING = event.TimingListener()

@@ -42,6 +42,7 @@ def test_every_engine_says_what_it_is():
     assert all(kind.about for kind in ENGINES.values())
 
 
+@pytest.mark.slow
 def test_an_engine_of_another_package_is_driven(package, trace):
     """It prepares, refuses, and is named where a name is unknown."""
     package.install(

@@ -233,6 +233,7 @@ def test_rounds_get_narrower_when_time_is_short(monkeypatch):
     assert widths[-1] < 2 * max(widths[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixed_s", [0, 5, 14])
 def test_large_searches_end_in_time(monkeypatch, fixed_s):
     """A beam that time would cut off is narrowed early enough to be done in time.

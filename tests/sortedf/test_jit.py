@@ -33,6 +33,7 @@ def test_numbers_in_the_code_share_a_kernel():
         assert added.signatures == [(numba.int64, numba.int64)]
 
 
+@pytest.mark.slow
 def test_the_first_run_says_what_it_waits_for(tmp_path):
     """It took half a minute without a word; the second one is silent."""
     trace = tmp_path / "requests.csv"

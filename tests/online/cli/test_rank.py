@@ -53,6 +53,7 @@ def test_train_evaluate_score(cli, rows_file, encoder, tmp_path):
     assert len(scored["lengths"]) == 120
 
 
+@pytest.mark.slow
 def test_for_people(cli, rows_file, encoder, tmp_path):
     """Tables with the figures that matter."""
     folder = tmp_path / "ranker"

@@ -42,6 +42,7 @@ def test_it_is_run_as_transformers_runs_it(encoder):
     torch.testing.assert_close(network.score(ids, mask), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_learns_which_answers_are_long(encoder, tmp_path):
     """From wishes on some topics to new topics."""
     rng = np.random.default_rng(0)

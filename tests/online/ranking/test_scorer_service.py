@@ -190,6 +190,7 @@ def test_nothing_in_the_current_folder_is_run(tmp_path):
     run_in(tmp_path, "-P", "-c", code)
 
 
+@pytest.mark.slow
 def test_nor_by_a_parallel_sweep(tmp_path):
     """The workers of joblib are started by `python -m`, and others by `-c`."""
     pytest.importorskip("joblib")
@@ -267,6 +268,7 @@ def test_long_prompts_lose_their_middle():
     assert shortened("short") == "short"
 
 
+@pytest.mark.slow
 def test_a_trained_ranker_scores_as_in_this_process(start, tmp_path):
     """From text, from token ids through the engine's tokenizer, and with neither."""
     pytest.importorskip("torch")

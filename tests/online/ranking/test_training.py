@@ -60,6 +60,7 @@ def test_the_saved_folder(trained, ranker_folder, learnable):
         assert learnable.text[0].encode() not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_same_seed_same_ranker(trained, learnable, settings):
     """Another run is the same to the last bit; another seed is not."""
     rng_before = torch.random.get_rng_state()
@@ -75,6 +76,7 @@ class KilledError(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [1, 9, 20])
 def test_a_killed_training_goes_on(trained, learnable, settings, tmp_path, kill_at):
     """In the middle of whichever epoch: the end is as if nothing had happened."""

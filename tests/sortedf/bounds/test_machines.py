@@ -51,6 +51,7 @@ def test_equal_requests_with_few_places_are_optimal():
     assert (result.gap, result.status) == (0, Status.OPTIMAL)
 
 
+@pytest.mark.slow
 def test_a_mix_with_256_places_is_optimal_and_nearly_so_with_less_memory():
     """The gaps were 110 %, and 68 % for a schedule 12 % worse than this one."""
     trace = generate("mix", 2000, long_share=0.2, seed=5)

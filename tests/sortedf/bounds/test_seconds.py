@@ -164,6 +164,7 @@ def test_larger_of_two_forms_is_bounded_by_a_mean_of_them() -> None:
     assert sum(both.certificate.mix) == MIX_SCALE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "preset"), [*product(["fcfs", "svf"], PRESETS)])
 def test_runs_of_the_simulator_are_above_it(policy: str, preset: str) -> None:
     """Requests of real size, arrivals, blocks and chunks, under vLLM's rules."""

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[4]
 KILLS = 200
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path):
     """The loop itself checks every run and every output; see `kill_loop`."""
     module = "tests.online.executor.batch.kill_loop"
