@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance
 from sortedf.shared_prefixes import SharedPrefixes
 from sortedf.traces.prefix_ids import PrefixIds
+
+USUAL_EXAMPLES = 100
+"""Examples of a property that asks for no number, in the profiles that draw all."""
+
+
+def examples(number: int) -> settings:
+    """Draw so many examples, or the profile's number where that is a small one."""
+    usual = settings.default.max_examples
+    return settings(
+        max_examples=number if usual >= USUAL_EXAMPLES else min(number, usual)
+    )
+
 
 PAPER_MODEL = st.just(EngineModel(1))
 """Its budget is drawn with the requests."""

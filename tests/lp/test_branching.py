@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lp import branching
@@ -25,7 +25,7 @@ from sortedf.bounds import BoundOptions
 from sortedf.fluid_prices import fluid_prices
 from sortedf.segments import horizon
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 def documents_and_chats(n: int, seed: int, budget: int = 900) -> Instance:
@@ -59,7 +59,7 @@ def tel_of(instance: Instance, starts: tuple[int, ...]) -> int:
     return int(sum(starts) + instance.decode.sum() - instance.arrival.sum())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_tightening_loses_no_schedule(instance, data):
     """What must run cuts only starts that no schedule of the windows has."""
@@ -74,7 +74,7 @@ def test_tightening_loses_no_schedule(instance, data):
         assert (starts <= cut.last).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_windowed_bound_is_valid_and_loses_no_better_schedule(instance, data):
     """Any prices: below every schedule of the windows; cuts none below `tel`."""
@@ -90,7 +90,7 @@ def test_windowed_bound_is_valid_and_loses_no_better_schedule(instance, data):
             assert (starts <= cut.last).all()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     instances(max_requests=4, max_length=5, engine=engines()),
     st.integers(0, 3),
@@ -108,7 +108,7 @@ def test_search_is_never_above_the_optimum(instance, slack, nodes):
     assert Stopped(instance, optimum + slack, BoundOptions()).run(prices) <= optimum
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(instances(max_requests=3, max_length=6))
 def test_search_proves_small_optima(instance):
     """Let alone, it ends with the optimum as its bound."""
@@ -118,7 +118,7 @@ def test_search_proves_small_optima(instance):
     assert Search(instance, optimum, BoundOptions()).run(prices) == optimum
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_branching_is_between_dual_and_optimum(instance):
     """The registered bound, from its own schedule."""
@@ -162,7 +162,7 @@ def test_documents_are_solved_to_optimality():
     assert found.tel <= solve(instance, "best-list", bound="none").tel
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=4, max_length=6, engine=engines()))
 def test_the_method_finds_optima(instance):
     """With arrivals; caps and blocks are in its schedules, though not in its bound."""

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lp.dual
@@ -20,7 +20,7 @@ from sortedf.certificate import proven_bound
 from sortedf.fluid_prices import fluid_prices
 from sortedf.volume import volume
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 def documents_and_chats(n: int, seed: int, budget: int = 1600) -> Instance:
@@ -30,7 +30,7 @@ def documents_and_chats(n: int, seed: int, budget: int = 1600) -> Instance:
     return Instance(prefill, rng.integers(1, 60, n), budget)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_dual_is_never_above_the_optimum(instance):
     """Exhaustive search over all starts finds nothing below it."""
@@ -39,7 +39,7 @@ def test_dual_is_never_above_the_optimum(instance):
     assert proven_bound(instance, found.certificate) == found.certificate.bound
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([1, 16]))
 def test_dual_is_never_above_any_schedule(seed, arrivals, block):
     """Larger instances, where nobody knows the optimum."""
@@ -56,7 +56,7 @@ def test_dual_is_never_above_any_schedule(seed, arrivals, block):
         assert found.value <= check(instance, result.schedule).tel
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(instances(max_requests=8, max_length=8))
 def test_dual_is_close_to_the_relaxation_and_not_above(instance):
     """The climb ends within half a percent or one step of the LP, never above it."""

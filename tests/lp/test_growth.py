@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lp.growth
@@ -18,7 +18,7 @@ from sortedf.bounds import BoundOptions
 from sortedf.certificate import proven_bound
 from sortedf.fluid_prices import fluid_prices
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 @st.composite
@@ -57,7 +57,7 @@ def naive_bound(instance: Instance, prices: GrowthPrices) -> int:
     return -(-total.numerator // total.denominator)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instances(max_requests=5), st.integers(1, 40), st.integers(0, 12))
 def test_every_schedule_obeys_the_row(instance, theta, horizon):
     """In each step of a schedule, in fractions, as the module states it."""
@@ -77,7 +77,7 @@ def test_every_schedule_obeys_the_row(instance, theta, horizon):
         assert left <= budget
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=5, engine=engines()), st.data())
 def test_bound_is_its_definition(instance, data):
     """Tables, prefix sums and skipped blocks change nothing."""
@@ -85,7 +85,7 @@ def test_bound_is_its_definition(instance, data):
     assert growth_bound(instance, prices) == naive_bound(instance, prices)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=5, engine=engines()), st.data())
 def test_anybody_evaluates_the_same(instance, data):
     """`sortedf.growth_certificate` shares no code with `lp`, and says the same."""
@@ -95,7 +95,7 @@ def test_anybody_evaluates_the_same(instance, data):
     assert proven_bound(instance, certificate) == value
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_prices_prove_more_than_the_optimum(instance, data):
     """Exhaustive search finds nothing below, whatever the prices are."""
@@ -103,7 +103,7 @@ def test_no_prices_prove_more_than_the_optimum(instance, data):
     assert growth_bound(instance, prices) <= naive.best_tel(instance)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_good_prices_prove_no_more_than_the_optimum(instance, data):
     """Prices near the best ones, where a wrong bound would show first."""
@@ -172,7 +172,7 @@ def test_growth_lifts_the_bound():
     assert 1.008 * fluid < growth_bound(instance, found) < 1.02 * fluid
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_growth_is_between_dual_and_optimum(instance):
     """The registered bound, with its own prices."""

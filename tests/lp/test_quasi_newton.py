@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from lp.quasi_newton import minimise
+from tests.strategies import examples
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_convex_quadratics_with_bounds(n, seed):
     """As low as scipy's L-BFGS-B, and never below 0."""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online import metrics
@@ -20,12 +20,12 @@ from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 from tests.online.runs import STEP_TIMES, restless_runs, tokens_of
 from tests.online.strategies import Restless, rules_for
-from tests.strategies import instances
+from tests.strategies import examples, instances
 
 pytestmark = pytest.mark.kernel
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data(), st.integers(0, 2**32))
 def test_times_between_tokens_are_those_of_every_token(data, seed):
     """Counts of tokens by step and the pauses are the whole distribution."""
@@ -70,7 +70,7 @@ def test_the_hit_rate_counts_prompts_of_started_requests_and_what_is_recomputed(
     assert metrics.hit_rate(log([5, 5, 5], [0, 0, 0], [0, 0, 0], (0, 0, 0))) == 0
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data(), st.sampled_from(STEP_TIMES))
 def test_alone_is_how_long_a_lone_request_takes(data, step_time):
     """The closed form against a simulation, chunks and all."""
@@ -81,7 +81,7 @@ def test_alone_is_how_long_a_lone_request_takes(data, step_time):
     assert log.completion_s == pytest.approx(alone)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(restless_runs())
 def test_figures_make_sense(run):
     """Slowdown, fairness, order of the quantiles, and throughput, for any run."""
@@ -160,7 +160,7 @@ def test_evictions_and_preemptions_are_counted_apart(policy, rules, lost):
     assert counts[lost] > 0
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(restless_runs())
 def test_kv_use_is_an_average_over_time(run):
     """Step by step, from the first step's begin to the last one's end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -17,12 +17,12 @@ from sortedf import Instance, OversizeError, Schedule, check, place
 from sortedf.engine_model import EngineModel
 from tests.online.naive import NaiveEngine, Request
 from tests.online.strategies import Restless, rules_for
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 pytestmark = pytest.mark.kernel
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data(), st.integers(0, 2**32))
 def test_each_step_is_that_of_the_slow_twin(data, seed):
     """Whatever a policy decides, both engines do the same, request by request."""
@@ -56,7 +56,7 @@ def test_each_step_is_that_of_the_slow_twin(data, seed):
         assert record.used_blocks <= rules.num_blocks
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instances(engine=engines()), st.integers(0, 4))
 def test_papers_model_is_a_special_case(instance, backfill):
     """Look-ahead in the step engine starts each request where placement does."""

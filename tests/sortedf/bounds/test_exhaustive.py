@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sortedf import BOUNDS, Instance, bound, check
 from sortedf.errors import TooLargeError
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 @pytest.mark.kernel
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_it_is_the_optimum_with_its_schedule(instance):
     """Brute force finds nothing better, and the checker agrees."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sortedf import BOUNDS, EngineModel, Instance, bound, check, generate, solve
 from sortedf.certificate import instance_hash, proven_bound
@@ -18,7 +18,7 @@ from sortedf.segments import segments
 from sortedf.shared_prefixes import SharedPrefixes
 from sortedf.volume import volume, volume_moment
 from tests import naive
-from tests.strategies import engines, instances, shared_instances
+from tests.strategies import engines, examples, instances, shared_instances
 
 
 def blocks(instance: Instance, i: int) -> list[int]:
@@ -71,7 +71,7 @@ def test_rounded_rows_are_taken_at_every_size():
 
 
 @pytest.mark.parametrize("method", sorted(BOUNDS))
-@settings(max_examples=60)
+@examples(60)
 @given(instance=instances(max_requests=4, max_length=5, engine=engines()))
 def test_no_bound_is_above_the_optimum(method, instance):
     """Exhaustive search over all start steps never finds anything below a bound."""
@@ -79,7 +79,7 @@ def test_no_bound_is_above_the_optimum(method, instance):
 
 
 @pytest.mark.parametrize("method", [n for n, b in BOUNDS.items() if b.shared])
-@settings(max_examples=30)
+@examples(30)
 @given(instance=shared_instances(max_requests=4, max_length=5))
 def test_no_bound_is_above_the_optimum_where_prompts_share_prefixes(method, instance):
     """And its certificate proves it, also after a file."""
@@ -223,7 +223,7 @@ def test_bursts_that_cannot_meet_are_solved_apart():
     assert bound(instance, certified=True).certificate is not None
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_the_sum_of_segments_is_no_more_than_the_optimum(instance):
     """As "auto" adds them up, wherever the long pause is."""

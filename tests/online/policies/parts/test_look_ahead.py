@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -17,6 +17,7 @@ from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 from tests.online.policies.engine_runs import cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -35,7 +36,7 @@ KNOWS_LENGTHS = [
 
 @pytest.mark.parametrize(("name", "options"), KNOWS_LENGTHS)
 @given(cases(max_requests=9, max_length=10))
-@settings(max_examples=40)
+@examples(40)
 def test_nothing_is_preempted_with_true_lengths(name, options, case):
     """At any block size, token budget and cap, prompts cut into chunks or not."""
     instance, rules = case
@@ -212,7 +213,7 @@ def never_overflows(
 
 
 @given(moments())
-@settings(max_examples=400)
+@examples(400)
 def test_equals_simulating_all_coming_steps(moment):
     """The forecast is exact, however prompts are cut: neither more nor fewer start."""
     state, decode, waiting, backfill = moment
@@ -231,7 +232,7 @@ def test_equals_simulating_all_coming_steps(moment):
 
 
 @given(moments())
-@settings(max_examples=300)
+@examples(300)
 def test_who_must_wait_could_not_have_started_sooner(moment):
     """The steps to wait that a forecast gives are never too many."""
     state, decode, waiting, _ = moment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -13,6 +13,7 @@ from online.policies.parts.preempting import FIRST, Preempting
 from sortedf.engine_model import EngineModel
 from tests.online.policies import naive_preempting as naive
 from tests.online.policies.states import World
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -61,7 +62,7 @@ def test_entries_have_the_place_that_the_step_kernels_give_them(name):
     assert getattr(preempting_kernels, name) == getattr(k, name)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(rules, st.data())
 def test_the_kernel_chooses_as_its_twin_does(rules, data):
     n = data.draw(st.integers(1, 4 * FIRST), label="requests")
