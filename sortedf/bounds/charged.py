@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+SHARE_OF_TIME = 0.25
+"""Share of the time limit taken; in "auto" the rest is for `split-prices`, which is
+usually better.
+"""
+
+
 @register_bound(
     "own-parts",
     about="what prompts share left out, then the best of the other bounds",
@@ -75,6 +81,7 @@ def _charged_bound(
     options: BoundOptions,
 ) -> Bound:
     """Best of the bounds for the instance with charged prompts."""
+    options = options.with_share_of_time(SHARE_OF_TIME)
     alone = charged_instance(instance, node, member, charge)
     found = prove(whole(alone), "auto", options, certified=True)[0]
     assert found.certificate is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sortedf import EngineModel, Instance, bound
+from sortedf import EngineModel, Instance, bound, generate
 from sortedf.certificate import proven_bound, read_certificate, write_certificate
 from sortedf.charges import UNIT, num_together
 from sortedf.errors import CertificateError
@@ -38,6 +38,14 @@ def test_only_as_many_as_fit_share_a_charge():
     engine = EngineModel(16, 4, prefix_caching=True)
     coarse = Instance([5, 5], [2, 2], engine=engine, prefixes=blocks)
     assert num_together(coarse, 0, [1, 1, 1, 1]) == 3  # 3 blocks left, one each
+
+
+def test_time_is_left_for_better_bounds():
+    """Prices with charges were climbed until the limit, and then nothing else was."""
+    trace = generate("system-prompts", 400, seed=1, per_prefix=100)
+    engine = EngineModel(16384, prefix_caching=True)
+    instance, _ = trace.to_instance(engine=engine)
+    assert bound(instance, time_limit=3).method == "split-prices"
 
 
 def test_a_file_proves_the_same(tmp_path):
