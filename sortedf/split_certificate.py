@@ -127,46 +127,42 @@ def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
         token = price + own[path[i]].sum(axis=0)
         flat = pays[by_request[i]].sum(axis=0)
         total += _least_cost(
-            rest, o, a, block, np.repeat(token, length), np.repeat(flat, length),
-            certificate.scale_bits,
+            rest, o, a, block, certificate.end, token, flat, certificate.scale_bits
         ) - (a << certificate.scale_bits)  # fmt: skip
     bound: int = -(-total >> certificate.scale_bits)
     return bound
 
 
 def _least_cost(
-    s: int, o: int, a: int, block: int, token: Ints, flat: Ints, bits: int
+    s: int, o: int, a: int, block: int, ends: Ints, token: Ints, flat: Ints, bits: int
 ) -> int:
     """Least `2^q (t + o)` plus what is paid, over all starts `t >= a`.
 
     Own tokens `s` are without shared ones. After the last price nothing is paid, so no
-    start after that step is better than a start in it. Sums may wrap around; what is
-    paid by one request is checked to fit.
+    start after that step is better than a start in it. Each stretch is paid for by the
+    starts from which the request runs in it.
     """
-    last = len(token)
+    last = int(ends[-1]) if len(ends) else 0
     most = o * (int(token.max(initial=0)) * (s + o + block) + int(flat.max(initial=0)))
     if most + ((max(a, last) + o) << bits) >= LIMIT:
         raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
     if a >= last:
         return (a + o) << bits
-    zero = np.zeros(1, dtype=np.int64)
-    sums = np.concatenate([zero, np.cumsum(token)])
-    flats = np.concatenate([zero, np.cumsum(flat)])
-    t = np.arange(a, last + 1)
-    high = np.minimum(t + o, last)
-    cost = flats[high] - flats[t]
-    if block == 1:
-        moments = np.concatenate([zero, np.cumsum(token * np.arange(1, last + 1))])
-        cost += (s - t) * (sums[high] - sums[t]) + moments[high] - moments[t]
-    else:
-        begin = 0
-        while begin < o:
-            held = -(-(s + begin + 1) // block) * block
-            end = min(held - s, o)
-            low, high = np.minimum(t + begin, last), np.minimum(t + end, last)
-            cost += held * (sums[high] - sums[low])
-            begin = end
-    return int((cost + ((t + o) << bits)).min())
+    cost = (np.arange(a, last + 1) + o) << bits
+    begin = 0
+    for k, end in enumerate(ends.tolist()):
+        t = np.arange(max(a, begin - o), max(a, end))
+        first, until = np.maximum(begin - t, 0), np.minimum(end - t, o)
+        tokens = _rounded_sum(s + until, block) - _rounded_sum(s + first, block)
+        cost[t - a] += token[k] * tokens + flat[k] * (until - first)
+        begin = end
+    return int(cost.min())
+
+
+def _rounded_sum(tokens: Ints, block: int) -> Ints:
+    """Sum of 1, 2, ..., `tokens`, each rounded up to whole blocks."""
+    whole, rest = tokens // block, tokens % block
+    return block * (block * (whole * (whole + 1) // 2) + rest * (whole + 1))
 
 
 def _refuse_bad(certificate: SplitCertificate, length: Ints, count: int) -> None:

@@ -151,6 +151,14 @@ def shares_of_starts(
 
 
 @kernel
+def _tokens_up_to(tokens: int, block: int) -> int:
+    """Sum of 1, 2, ..., `tokens`, each rounded up to whole blocks."""
+    whole = tokens // block
+    blocks = block * (whole * (whole + 1) // 2) + (tokens - whole * block) * (whole + 1)
+    return int(block * blocks)
+
+
+@kernel
 def least_costs(
     prefill: Ints,
     decode: Ints,
@@ -166,34 +174,25 @@ def least_costs(
 
     Parameters are as in `shares_of_starts`, prices in integers.
     """
-    last = cut[-1]
-    step = np.zeros(last, dtype=np.int64)  # stretch of each step
-    for k in range(len(cut) - 1):
-        step[cut[k] : cut[k + 1]] = k
-    sums = np.zeros(last + 1, dtype=np.int64)
-    flats = np.zeros(last + 1, dtype=np.int64)
-    moments = np.zeros(last + 1, dtype=np.int64)
+    last, count = cut[-1], len(cut) - 1
     least = np.empty(len(prefill), dtype=np.int64)
     for i in range(len(prefill)):
         s, o = prefill[i], decode[i]
-        for t in range(last):
-            price = token[row[i], step[t]]
-            sums[t + 1] = sums[t] + price
-            moments[t + 1] = moments[t] + price * (t + 1)
-            flats[t + 1] = flats[t] + flat[i, step[t]]
         best = (max(arrival[i], last) + o) << bits
+        here = 0  # stretch of the first step after the start
         for t in range(arrival[i], last):
-            end = min(t + o, last)
-            cost = ((t + o) << bits) + flats[end] - flats[t]
-            if block == 1:
-                cost += (s - t) * (sums[end] - sums[t]) + moments[end] - moments[t]
-            else:
-                begin = 0
-                while begin < o and t + begin < last:
-                    tokens = -(-(s + begin + 1) // block) * block
-                    till = min(tokens - s, o)
-                    cost += tokens * (sums[min(t + till, last)] - sums[t + begin])
-                    begin = till
+            while cut[here + 1] <= t:
+                here += 1
+            cost = (t + o) << bits
+            done, k = 0, here
+            before = _tokens_up_to(s, block)
+            while done < o and k < count:
+                until = min(cut[k + 1] - t, o)
+                after = _tokens_up_to(s + until, block)
+                cost += token[row[i], k] * (after - before)
+                cost += flat[i, k] * (until - done)
+                done, before = until, after
+                k += 1
             best = min(best, cost)
         least[i] = best
     return least
