@@ -39,7 +39,7 @@ def draw(folder: Path, seed: int = 1, n: int = 14) -> list[Path]:
         "grouping": (
             other,
             f"Done by step {tau}: {len(early)} groups of {span} steps in all, "
-            f"at most 6 x {tau}",
+            f"less than 5 x {tau}",
         ),
     }
     paths = []

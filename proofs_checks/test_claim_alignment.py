@@ -2,12 +2,12 @@
 
 With `P_i = R_j F_j` for the requests of group `X_j` (see `transformations.py`), each
 request `i` of Sorted-F can be matched to a request `r` of any other schedule whose
-completion is at least `P_i / 12`, so that no `r` is used more than twice. Hence
-`sum P_i <= 24 TEL` of the other schedule.
+completion is at least `P_i / 10`, so that no `r` is used more than twice. Hence
+`sum P_i <= 20 TEL` of the other schedule.
 
-*Proof.* Let `i` in `X_j` and `tau = P_i / 12 = R_j F_j / 12`. All groups within `U_j`
+*Proof.* Let `i` in `X_j` and `tau = P_i / 10 = R_j F_j / 10`. All groups within `U_j`
 that fit have `F >= F_j`, as Sorted-F takes the least. By the corollary of
-`test_claim_grouping.py` the other schedule completes at most `6 tau / F_j = R_j / 2`
+`test_claim_grouping.py` the other schedule completes at most `5 tau / F_j = R_j / 2`
 requests of `U_j` by `tau`, so at least `R_j / 2` complete later. If `i` is the `y`-th
 from the end of Sorted-F's list, `y <= R_j`, and the `ceil(y / 2)`-th latest completion
 is above `tau`: match to it. Each is used for two `y` at most. QED.
@@ -41,8 +41,8 @@ def alignment_holds(schedule: Schedule) -> bool:
     price = prices(schedule.instance, groups_of(schedule.instance))
     latest_first = np.sort(schedule.completion)[::-1].tolist()
     return all(
-        12 * latest_first[y // 2] >= p for y, p in enumerate(reversed(price))
-    ) and sum(price) <= 24 * sum(latest_first)
+        10 * latest_first[y // 2] >= p for y, p in enumerate(reversed(price))
+    ) and sum(price) <= 20 * sum(latest_first)
 
 
 def matching_exists(schedule: Schedule) -> bool:
@@ -53,7 +53,7 @@ def matching_exists(schedule: Schedule) -> bool:
     graph.add_nodes_from(payers)
     for i, p in enumerate(price):
         for r, completion in enumerate(schedule.completion.tolist()):
-            if 12 * completion >= p:
+            if 10 * completion >= p:
                 graph.add_edges_from([(("price", i), (r, copy)) for copy in (0, 1)])
     found = nx.bipartite.hopcroft_karp_matching(graph, payers)
     return all(payer in found for payer in payers)

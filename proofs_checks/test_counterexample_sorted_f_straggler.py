@@ -9,7 +9,7 @@ then wait `2 k` steps instead of none:
     the others first   r (r + 1) / 2 + k (r + k) + r + 2 k,
 
 whose quotient tends to the root of 2. Proved by the formulas; checked for some `k`. So
-there is a wide gap between the proven 48 and the worst ratio known; see also
+there is a wide gap between the proven 40 and the worst ratio known; see also
 `found/climb.json` for the results of a search.
 """
 

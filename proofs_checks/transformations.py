@@ -4,7 +4,7 @@ With groups `X_1, ..., X_m` in Sorted-F's order, `U_j` the requests that are in 
 `X_1, ..., X_{j-1}`, `R_j = |U_j|`, and `F_j = F(X_j) = (sum of o over X_j) / |X_j|^2`:
 
 * `separated`: the groups one after another, each started together;
-* `packed`: requests into groups that fit, by answer length;
+* `packed`: requests into groups that fit, longest answers first;
 * `prices`: `P_i = R_j F_j` for the requests of `X_j`.
 """
 
@@ -54,10 +54,13 @@ def separated(instance: Instance, found: Sequence[Sequence[int]]) -> Schedule:
 
 
 def packed(instance: Instance, ids: Sequence[int]) -> list[list[int]]:
-    """Put requests by answer length into groups, a new one if one does not fit."""
+    """Put requests into groups, longest answers first; a new one if one does not fit.
+
+    The next-fit decreasing height rule of strip packing.
+    """
     found: list[list[int]] = []
     room = 0
-    for i in sorted(ids, key=lambda i: (int(instance.decode[i]), i)):
+    for i in sorted(ids, key=lambda i: (-int(instance.decode[i]), i)):
         peak = int(instance.peak[i])
         if not found or peak > room:
             found.append([])

@@ -134,6 +134,11 @@ class EngineModel:
         return int(self.counts_new_token)
 
     @property
+    def caps_steps(self) -> bool:
+        """Whether a step is limited in more than KV: in requests or in tokens."""
+        return (self.max_num_seqs, self.max_batched_tokens) != (None, None)
+
+    @property
     def seqs_cap(self) -> int:
         """`max_num_seqs`, or a number that never binds."""
         return MAX_TOKENS if self.max_num_seqs is None else self.max_num_seqs

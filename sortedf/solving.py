@@ -282,15 +282,17 @@ def _share_best_bound(results: list[Result]) -> list[Result]:
 def methods_for(instance: Instance) -> list[str]:
     """Names of all methods for an instance's size, in table order.
 
-    Of two names of the same method it has one.
+    Of two names of the same method it has one, and methods for engines with caps on a
+    step only if the engine has some.
     """
-    n = instance.num_requests
+    n, capped = instance.num_requests, instance.engine.caps_steps
     return [
         name
         for name, method in METHODS.items()
         if method.same_as is None
         and (method.shared if instance.prefixes is not None else not method.only_shared)
         and (method.max_requests is None or n <= method.max_requests)
+        and (capped or not method.for_step_caps)
     ]
 
 

@@ -76,6 +76,7 @@ def _cell(trace: Trace, budget: int, limit: int) -> Row:
     proven = bound(instance, "split-prices", time_limit=limit)
     charged = bound(instance, "equal-charges", time_limit=limit)
     for found in (proven, charged):
+        assert found.certificate is not None, "both bounds always have one"
         if proven_bound(instance, found.certificate) < found.value:
             raise RuntimeError(f"a certificate does not prove {found.value}")
     best = max(proven, charged, key=lambda found: found.value)
@@ -138,6 +139,7 @@ def _tiny(count: int) -> Row:
         optimal += result.tel == least
         for name in TINY_BOUNDS:
             found = bound(instance, name, time_limit=0.02)
+            assert found.certificate is not None, "all of these bounds have one"
             proven = proven_bound(instance, found.certificate)
             violations += max(found.value, proven) > least
             tight[name] += found.value == least
@@ -176,7 +178,7 @@ def _tiny_instance(rng: np.random.Generator) -> Instance | None:
 
 def gap(row: Row) -> float:
     """Certified gap of `auto`."""
-    return float(row["mean"]["auto"]) / max(row["bounds"].values()) - 1
+    return float(row["mean"]["auto"] / max(row["bounds"].values())) - 1
 
 
 def page(rows: list[Row]) -> str:

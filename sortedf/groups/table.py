@@ -35,7 +35,7 @@ Maker = TypeVar("Maker", bound=MakeSelector)
 SELECTORS: Table[MakeSelector] = Table("group selector", "sortedf.groups")
 """Selectors by the name used for methods and for the policies' option `groups`."""
 
-GUARANTEE = "48 with exact groups, backlogs, backfill 0, no caps"
+GUARANTEE = "40 with exact groups, backlogs, backfill 0, no caps"
 """Guarantee of Sorted-F if each group is the best one."""
 
 

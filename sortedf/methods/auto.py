@@ -47,7 +47,7 @@ METHODS.register("auto")(
     Method(
         auto,
         about="best-list, then improve",
-        guarantee="that of svf, if window 0 is tried",
+        guarantee="that of best-list",
         cost="seconds; anytime with a limit",
         any_objective=True,
         searches=True,

@@ -54,7 +54,8 @@ def total_size(instance: Instance, options: Options) -> Ints:
 @register_rule(
     "svf",
     about="smallest memory-time volume first (arXiv 2606.22327)",
-    guarantee="1 + 2 / (1 - max peak / M), backlogs, backfill 0, no caps",
+    guarantee="max(c, 1 + 2 c / 3), c = 2 / (1 - max peak / M), backlogs, backfill 0, "
+    "no caps",
     cost="O(n log n)",
 )
 def svf(instance: Instance, options: Options) -> Ints:

@@ -102,15 +102,16 @@ def windows_for(instance: Instance, options: Options) -> tuple[int, ...]:
     """Backfill windows that are tried: the given one, or those for the engine."""
     if options.backfill is not None:
         return (options.backfill,)
-    engine = instance.engine
-    capped = (engine.max_num_seqs, engine.max_batched_tokens) != (None, None)
-    return CAPPED_WINDOWS if capped else WINDOWS
+    return CAPPED_WINDOWS if instance.engine.caps_steps else WINDOWS
 
 
 def portfolio(instance: Instance, *, makespan: bool = False) -> tuple[str, ...]:
     """Names of the rules for an instance's size and the objective."""
+    names: tuple[str, ...]
     few = instance.num_requests <= GROUPS_UP_TO
     names = PORTFOLIO if few else (*PORTFOLIO[:-1], "quantile-greedy")
+    if instance.engine.caps_steps:
+        names = (*names, "area")
     return ("lpt", *names) if makespan else names
 
 
@@ -118,7 +119,7 @@ METHODS.register("best-list")(
     Method(
         best_list,
         about="best of several rules and placements",
-        guarantee="that of svf, if window 0 is tried",
+        guarantee="that of svf or, with caps on a step, area, if window 0 is tried",
         cost="as its slowest rule",
         any_objective=True,
     )

@@ -80,6 +80,9 @@ class Method:
         Whether a comparison of all methods has it only where prompts share prefixes.
     same_as : str, optional
         Another name of the same method; a comparison of all methods runs only one.
+    for_step_caps : bool
+        Whether it differs from another method only if the engine has caps on a step; a
+        comparison of all methods leaves it out otherwise.
     """
 
     solve: Solver
@@ -93,6 +96,7 @@ class Method:
     shared: bool = False
     only_shared: bool = False
     same_as: str | None = None
+    for_step_caps: bool = False
 
 
 PACKAGES = ("sortedf.methods", "sortedf.groups")
@@ -113,6 +117,7 @@ def register_rule(
     cost: str,
     max_requests: int | None = None,
     only_shared: bool = False,
+    for_step_caps: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Return a decorator that registers a list rule in both tables.
 
@@ -133,6 +138,7 @@ def register_rule(
             max_requests,
             shared=True,
             only_shared=only_shared,
+            for_step_caps=for_step_caps,
         )
         METHODS.register(name)(method)
         return RULES.register(name)(rule)
