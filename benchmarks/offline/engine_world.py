@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
@@ -109,10 +110,10 @@ def _planned(workload: EngineWorkload, limit: float | None) -> Row:
         "mean": means,
         "runtime_s": runtimes,
         "found_by": found.found_by,
-        "allowance": None
-        if np.isinf(found.plan.admission.allowance)
-        else found.plan.admission.allowance,
-        "backfill": found.plan.admission.backfill,
+        **{
+            name: None if np.isinf(value) else value
+            for name, value in asdict(found.plan.admission).items()
+        },
     }
 
 

@@ -36,10 +36,15 @@ class Admission:
         Prompt tokens that each step adds to a budget of starts; infinite for no limit.
         A start spends its prompt, and none happens while the budget is overdrawn and
         any request runs: this spaces long prompts, so that answers are not delayed.
+    places : float
+        Largest number of running requests at the start, and times the root of the share
+        of requests that wait later on: the more wait, the longer a step may be whose
+        constant its requests share. Infinite for no limit but the engine's.
     """
 
     backfill: int = 0
     allowance: float = np.inf
+    places: float = np.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +95,14 @@ class EnginePlan:
         return int(self.completion.max(initial=0))
 
 
+def most_running(plan: EnginePlan) -> int:
+    """Largest number of requests that run in one step of a plan."""
+    change = np.zeros(plan.num_steps + 2, dtype=np.int64)
+    np.add.at(change, plan.start + 1, 1)
+    np.add.at(change, plan.completion + 1, -1)
+    return int(np.cumsum(change).max())
+
+
 class Follower:
     """Evaluates orders of one workload; keeps the data common to all of them."""
 
@@ -125,8 +138,8 @@ class Follower:
         w = self.workload
         return k.follow(
             order, w.prefill, w.decode, w.arrival_s, self._rules, self._times,
-            admission.backfill, admission.allowance, self._span, stop_above,
-            self._start, self._completion, self._completion_s,
+            admission.backfill, admission.allowance, admission.places, self._span,
+            stop_above, self._start, self._completion, self._completion_s,
         )  # fmt: skip
 
     def plan(self, order: Ints, admission: Admission) -> EnginePlan:

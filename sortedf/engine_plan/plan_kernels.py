@@ -73,8 +73,8 @@ def _overflow(
 @kernel
 def follow(
     order: Ints, prefill: Ints, decode: Ints, arrival_s: Floats, rules: Ints,
-    times: Floats, window: int, allowance: float, span: int, stop_above: float,
-    start: Ints, completion: Ints, completion_s: Floats,
+    times: Floats, window: int, allowance: float, places: float, span: int,
+    stop_above: float, start: Ints, completion: Ints, completion_s: Floats,
 ) -> float:  # fmt: skip
     """Admit requests in an order; return total latency in seconds.
 
@@ -91,6 +91,9 @@ def follow(
     allowance : float
         Prompt tokens that each step adds to a budget of starts; a start spends its
         prompt, and none happens while the budget is overdrawn and any request runs.
+    places : float
+        Requests that may run while all others wait; times the root of the share of
+        requests that wait later on, and at least one.
     span : int
         Largest number of steps of a request from its start to its last token.
     stop_above : float
@@ -124,6 +127,7 @@ def follow(
         decoded, prompt, first_tokens = decoding, 0, 0
         held += decoding
         account = min(account + allowance, allowance)
+        limit = max(places * np.sqrt(waiting / n), 1.0)
         if part != NOTHING:
             rest = prefill[part] - computed
             new = min(rest, left)
@@ -142,7 +146,7 @@ def follow(
             next_of[before] != NOTHING
             and part == NOTHING
             and left > 0
-            and running < rules[MAX_SEQS]
+            and running < min(rules[MAX_SEQS], limit)
             and missed <= window
             and (account > 0 or running == 0)
         ):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sortedf.arrays import checked_int
-from sortedf.engine_plan.plan import Admission, Follower
+from sortedf.engine_plan.plan import Admission, Follower, most_running
 from sortedf.engine_plan.starting_orders import by_least_work, by_rule, starting_orders
 from sortedf.methods.table import RULES
 from sortedf.registry import load_plugins
@@ -32,8 +32,11 @@ BACKFILLS = (0, 16)
 KEEP = 3
 """Orders that are tried with every allowance and backfill."""
 
+PLACES = (0.35, 0.5, 0.7, 1.0, 1.4)
+"""Places that are tried, as shares of the most requests that run without a limit."""
+
 TURNS = 12
-"""Number of halvings of the step width in the search for the best allowance."""
+"""Rounds of the search for the best allowance and places near the best so far."""
 
 MOVES = 300
 """Moves that are tried without a time limit."""
@@ -190,6 +193,7 @@ class _Search:
                 for backfill in self.backfills:
                     if not self._late():
                         self._try(orders[name], Admission(backfill, part * cap), name)
+        self._limit_places()
         self._tune()
         self._improve(rng)
 
@@ -213,16 +217,27 @@ class _Search:
                 self.on_better(total)
         return total
 
+    def _limit_places(self) -> None:
+        """Try fewer running requests than the engine has room for."""
+        at = self.admission
+        most = most_running(self.follower.plan(self.order, at))
+        for part in PLACES:
+            if not self._late():
+                limited = replace(at, places=max(1.0, part * most))
+                self._try(self.order, limited, self.name)
+
     def _tune(self) -> None:
-        """Search for the best allowance near the best one so far."""
+        """Search for the best allowance and places near the best ones so far."""
         factor = 2.0**0.5
         for _ in range(TURNS):
-            at = self.admission
-            if self._late() or not np.isfinite(at.allowance):
-                return
-            for allowance in (at.allowance * factor, at.allowance / factor):
-                self._try(self.order, Admission(at.backfill, allowance), self.name)
-            if self.admission == at:
+            began = self.admission
+            for name in ("allowance", "places"):
+                value = getattr(self.admission, name)
+                for near in (value * factor, value / factor):
+                    if np.isfinite(value) and not self._late():
+                        changed = replace(self.admission, **{name: near})
+                        self._try(self.order, changed, self.name)
+            if self.admission == began:
                 factor = factor**0.5
 
     def _improve(self, rng: np.random.Generator) -> None:

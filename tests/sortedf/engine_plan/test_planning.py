@@ -11,9 +11,10 @@ from online.policies.planned import PlannedSteps
 from online.simulator import simulate
 from sortedf.bounds.seconds import seconds_bound
 from sortedf.engine_model import EngineModel
-from sortedf.engine_plan.plan import Admission, EnginePlan, Follower
+from sortedf.engine_plan.plan import Admission, EnginePlan, Follower, most_running
 from sortedf.engine_plan.plan_checker import check_plan
 from sortedf.engine_plan.planning import engine_methods, plan_engine
+from sortedf.engine_plan.starting_orders import by_least_work
 from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.errors import OversizeError
 from sortedf.step_time import PRESETS, StepTime
@@ -153,6 +154,32 @@ def test_a_real_mix_is_planned_well_above_no_more_than_it_must_be():
     assert auto.plan.total_s < 0.7 * fcfs.plan.total_s
     assert auto.plan.total_s < 1.5 * seconds_bound(workload).total_s
     assert isinstance(auto.plan, EnginePlan)
+
+
+@settings(max_examples=60, deadline=None)
+@given(workloads(max_requests=6, max_length=6), st.integers(1, 4), st.integers(1, 9))
+def test_limits_of_admission_are_kept_and_followed(workload, places, allowance):
+    """Never do more requests run than places, and the checker knows of no limits."""
+    admission = Admission(allowance=allowance, places=places)
+    plan = Follower(workload).plan(np.arange(workload.num_requests), admission)
+    assert most_running(plan) <= places
+    report = check_plan(workload, plan.start.tolist(), plan.order.tolist())
+    assert report.feasible
+    assert report.total_s == pytest.approx(plan.total_s)
+
+
+def test_fewer_places_than_the_engine_has_are_better_where_it_has_too_many():
+    """Short steps of few requests beat long ones of all, and `auto` finds out."""
+    rng = np.random.default_rng(4)
+    rules = EngineModel.vllm(900_000, 16, 1024, 8192)
+    lengths = rng.integers(10, 200, 600), rng.integers(100, 300, 600)
+    workload = EngineWorkload(*lengths, rules, (PRESETS["a100-llama-3-8b"],))
+    follower, order = Follower(workload), by_least_work(workload)
+    many, few = (
+        follower.total_s(order, Admission(places=places)) for places in (np.inf, 300)
+    )
+    assert few < 0.9 * many
+    assert plan_engine(workload).plan.total_s < 1.02 * few
 
 
 def test_every_list_rule_is_a_method():
