@@ -73,12 +73,13 @@ test-fast: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync test-fast-core test-fast-rest
 
 test-fast-core:
-	@echo "== tests of sortedf and lp"
-	@$(FAST) tests/sortedf tests/lp
+	@echo "== tests of sortedf and lp, without bounds"
+	@$(FAST) tests/sortedf tests/lp --ignore=tests/sortedf/bounds
 
 test-fast-rest:
 	@echo "== all other tests"
-	@$(FAST) tests --ignore=tests/sortedf --ignore=tests/lp
+	@$(FAST) $(filter-out tests/sortedf/ tests/lp/,$(wildcard tests/*/)) \
+	  $(wildcard tests/test_*.py) tests/sortedf/bounds
 
 $(VENV)/docs.stamp: $(VENV)/demo.stamp
 	@echo "== installing Sphinx into $(VENV)"
