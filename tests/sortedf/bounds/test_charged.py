@@ -40,12 +40,14 @@ def test_only_as_many_as_fit_share_a_charge():
     assert num_together(coarse, 0, [1, 1, 1, 1]) == 3  # 3 blocks left, one each
 
 
+@pytest.mark.slow
 def test_time_is_left_for_better_bounds():
     """Prices with charges were climbed until the limit, and then nothing else was."""
     trace = generate("system-prompts", 400, seed=1, per_prefix=100)
     engine = EngineModel(16384, prefix_caching=True)
     instance, _ = trace.to_instance(engine=engine)
-    assert bound(instance, time_limit=3).method == "split-prices"
+    bound(instance, "split-prices", time_limit=0.1)  # compiles
+    assert bound(instance, time_limit=10).method == "split-prices"
 
 
 def test_a_file_proves_the_same(tmp_path):
