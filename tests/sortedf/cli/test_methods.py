@@ -13,7 +13,7 @@ def test_methods_are_listed(cli):
     _, out, _ = cli("methods", "--json")
     assert {row["method"] for row in json.loads(out)["rows"]} == set(METHODS)
     _, out, _ = cli("methods")
-    assert "1 + 2 / (1 - max peak / M)" in out
+    assert "max(c, 1 + 2 c / 3)" in out
 
 
 def test_methods_of_other_packages_are_listed():

@@ -49,7 +49,7 @@ def test_solution_is_what_the_library_says(cli, trace):
     [
         (
             ["--method", "magic"],
-            "unknown method 'magic'; choose one of: alpha-points, auto",
+            "unknown method 'magic'; choose one of: alpha-points, area, auto",
         ),
         (["--bound", "magic"], "unknown bound 'magic'; choose one of: "),
         (["--seed", "-1"], "--seed"),
