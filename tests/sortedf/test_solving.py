@@ -202,7 +202,7 @@ def test_progress_is_told():
     [
         (
             {"method": "magic"},
-            "unknown method 'magic'; choose one of: alpha-points, auto",
+            "unknown method 'magic'; choose one of: alpha-points, area, auto",
         ),
         ({"bound": "magic"}, "unknown bound 'magic'; choose one of: .*fluid"),
         ({"backfill": -1}, "backfill = -1 but must be an integer from 0"),
