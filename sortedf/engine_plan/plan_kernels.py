@@ -127,7 +127,7 @@ def follow(
         decoded, prompt, first_tokens = decoding, 0, 0
         held += decoding
         account = min(account + allowance, allowance)
-        limit = max(places * np.sqrt(waiting / n), 1.0)
+        limit = max(places * np.sqrt(max(waiting, 1) / n), 1.0)
         if part != NOTHING:
             rest = prefill[part] - computed
             new = min(rest, left)
