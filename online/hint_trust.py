@@ -93,7 +93,7 @@ class ClientPast:
         self._whole = Evidence()
         self._groups: dict[str, dict[int, Evidence]] = {}
 
-    def expect(self, hint: Hint, prior: float) -> float:
+    def expect(self, hint: HintLabel, prior: float) -> float:
         """Return the expected length of an answer with this hint.
 
         The prior is corrected by all answers of the client, whatever their hints; then
@@ -110,14 +110,14 @@ class ClientPast:
         similar = groups.get(hint.group)
         return prior if similar is None else similar.blend(prior, hint.weight)
 
-    def add(self, hint: Hint, made: int) -> None:
+    def add(self, hint: HintLabel, made: int) -> None:
         """Add a completed answer."""
         self._whole.add(1.0, made)
         groups = self._groups.setdefault(hint.kind, {})
         groups.setdefault(hint.group, Evidence()).add(hint.weight, made)
 
 
-class Hint(NamedTuple):
+class HintLabel(NamedTuple):
     """A hint as a label.
 
     Attributes
@@ -157,7 +157,7 @@ class HintTrust:
         self._believes = believes
         self._answers = AnswerLengths(longest, LEAST)
         self._past: OrderedDict[Hashable, ClientPast] = OrderedDict()
-        self._open: dict[int, tuple[Hashable, list[Hint]]] = {}
+        self._open: dict[int, tuple[Hashable, list[HintLabel]]] = {}
         self._scores: list[float] = []
         self._edges: list[float] = []
 
@@ -178,11 +178,11 @@ class HintTrust:
         """
         hints = []
         if self._believes and length is not None:
-            hints.append(Hint("length", length.bit_length(), float(length)))
+            hints.append(HintLabel("length", length.bit_length(), float(length)))
         if self._believes and not math.isnan(score):
-            hints.append(Hint("score", self._rank(score), 1.0))
+            hints.append(HintLabel("score", self._rank(score), 1.0))
         if self._believes and not hints:
-            hints.append(Hint("none", 0, 1.0))
+            hints.append(HintLabel("none", 0, 1.0))
         self._open[i] = client, hints
         prior = float(self._answers.predict() or COLD)
         past = self._past.get(client)

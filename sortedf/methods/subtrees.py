@@ -33,7 +33,7 @@ HELD = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Time that a chunk's prefix is held, in mean answers of the requests below it."""
 
 
-class Chunk(NamedTuple):
+class SubtreePart(NamedTuple):
     """Requests that are started one after the other, and their volume with set-ups."""
 
     cost: float
@@ -74,9 +74,9 @@ def subtree_order(instance: Instance, held: float) -> Ints:
     volumes = (own * o + o * (o + 1) // 2).tolist()
     setup = (held * shared.blocks * block * _mean_below(shared, o)).tolist()
     # Parents have lower numbers than their children.
-    chunks: list[list[Chunk]] = [[] for _ in range(len(shared) + 1)]
+    chunks: list[list[SubtreePart]] = [[] for _ in range(len(shared) + 1)]
     for i, leaf in enumerate(shared.leaf.tolist()):
-        chunks[leaf].append(Chunk(float(volumes[i]), [i]))
+        chunks[leaf].append(SubtreePart(float(volumes[i]), [i]))
     for node in range(len(shared) - 1, -1, -1):
         chunks[int(shared.parent[node])] += _with_setup(chunks[node], setup[node])
         chunks[node] = []
@@ -84,14 +84,14 @@ def subtree_order(instance: Instance, held: float) -> Ints:
     return np.array([i for chunk in ordered for i in chunk.ids], dtype=np.int64)
 
 
-def _with_setup(parts: list[Chunk], setup: float) -> list[Chunk]:
+def _with_setup(parts: list[SubtreePart], setup: float) -> list[SubtreePart]:
     """Join parts, cheapest first, as long as that lowers the volume per request."""
     parts = sorted(parts, key=lambda chunk: chunk.ratio)
-    joined: list[Chunk] = []
+    joined: list[SubtreePart] = []
     for part in parts:
         last = joined[-1] if joined else None
         if last is None or part.ratio > last.ratio:
-            joined.append(Chunk(setup + part.cost, list(part.ids)))
+            joined.append(SubtreePart(setup + part.cost, list(part.ids)))
         else:
             last.ids.extend(part.ids)
             joined[-1] = last._replace(cost=last.cost + part.cost)
