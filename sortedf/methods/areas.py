@@ -52,7 +52,7 @@ def area(instance: Instance, options: Options) -> Ints:
     Terms of caps that the engine does not have are left out, and if a single request
     can reach `M` or `B`, all terms but those.
     """
-    engine, shares = instance.engine, _shares(instance)
+    engine, shares = instance.engine, shares_of_caps(instance)
     largest = [instance.peak.max(initial=0) / instance.usable_kv]
     if engine.max_num_seqs is not None:
         largest.append(0.0)
@@ -66,7 +66,7 @@ def area(instance: Instance, options: Options) -> Ints:
 
 def area_orders(instance: Instance) -> Iterator[Ints]:
     """Yield an order for each point of the grid; none if only memory has a cap."""
-    shares = _shares(instance)
+    shares = shares_of_caps(instance)
     if len(shares) == 1:
         return
     for weight in product(range(GRID + 1), repeat=len(shares)):
@@ -74,8 +74,11 @@ def area_orders(instance: Instance) -> Iterator[Ints]:
             yield np.argsort(np.asarray(weight) @ shares, kind="stable")
 
 
-def _shares(instance: Instance) -> Floats:
-    """Share of each cap that each request takes over its life; shape (caps, n)."""
+def shares_of_caps(instance: Instance) -> Floats:
+    """Share of each cap that each request takes over its life; shape (caps, n).
+
+    The caps are `M`, then `K` and `B` if the engine has them.
+    """
     engine = instance.engine
     s, o = instance.prefill, instance.decode
     shares = [volume(instance) / instance.usable_kv]

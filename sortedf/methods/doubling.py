@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.methods.areas import shares_of_caps
 from sortedf.methods.table import register_rule
 from sortedf.placement import place
-from sortedf.volume import volume
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,8 +94,7 @@ def _areas(instance: Instance) -> tuple[NDArray[np.float64], float]:
     The area is `v / M`. With a cap `K` on the number of requests it is
     `2 v / M + o / K`, the weights for which the proof gives the least constant.
     """
-    area = volume(instance) / instance.usable_kv
-    cap = instance.engine.max_num_seqs
-    if cap is None:
-        return area, 1.0
-    return 2 * area + instance.decode / cap, 3.0
+    shares = shares_of_caps(instance)
+    if instance.engine.max_num_seqs is None:
+        return shares[0], 1.0
+    return 2 * shares[0] + shares[1], 3.0
