@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from online.log_file import LogError, columns, read_rows
+from online.log_file import LogError, columns
+from sortedf.json_values import read_lines
 from sortedf.step_time import StepTime
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def read_samples(path: str | PathLike[str]) -> StepSamples:
     LogError
         If the file cannot be read; the message names file and line.
     """
-    rows = [row for row in read_rows(path) if row[1].get("kind", "step") == "step"]
+    lines = read_lines(path, LogError)
+    rows = [line for line in lines if line[1].get("kind", "step") == "step"]
     if len(rows) == 1 and isinstance(rows[0][1].get("prefill_tokens"), list):
         rows = _unfold(path, rows[0][1])
     if not rows:

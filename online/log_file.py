@@ -16,8 +16,8 @@ import numpy as np
 
 from online.run_log import RunLog, StepTable
 from sortedf.atomic import atomic_path
-from sortedf.bounded_file import read_whole
 from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
 from sortedf.shown import shown_json, shown_repr
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read_log(path: str | PathLike[str]) -> RunLog:
     LogError
         If the file cannot be read or is no log; the message names the line.
     """
-    rows = list(read_rows(path))
+    rows = list(read_lines(path, LogError))
     if not rows or rows[0][1].get("kind") != "run":
         raise LogError(f'{path} is no run\'s log: its first line has no kind "run".')
     head = rows[0][1]
@@ -110,24 +110,10 @@ def _refused(path: str | PathLike[str], found: object) -> dict[int, str]:
     """Check why requests were refused, by their ids."""
     if not isinstance(found, dict) or not all(i.isdecimal() for i in found):
         raise LogError(
-            f"{path} line 1: refused is {shown_json(found)} but must be an object with "
-            "the ids of requests."
+            f"{path}: line 1: refused is {shown_json(found)} but must be an object "
+            "with the ids of requests."
         )
     return {int(i): str(why) for i, why in found.items()}
-
-
-def read_rows(path: str | PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line of a file of JSON objects."""
-    for number, line in enumerate(_text(path).splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LogError(f"{path} line {number} is no JSON: {error}.") from None
-        if not isinstance(row, dict):
-            raise LogError(f"{path} line {number} is no JSON object.")
-        yield number, row
 
 
 def columns(
@@ -156,12 +142,12 @@ def _number(
     allowed = int | float if is_float else int
     if isinstance(value, bool) or not isinstance(value, allowed):
         raise LogError(
-            f"{path} line {number}: {name} is {shown_json(value)} but must be "
+            f"{path}: line {number}: {name} is {shown_json(value)} but must be "
             f"{'a number' if is_float else 'an integer'}."
         )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise LogError(
-            f"{path} line {number}: {name} is {shown_json(value)} but must have at "
+            f"{path}: line {number}: {name} is {shown_json(value)} but must have at "
             "most 63 bits."
         )
     return value
@@ -176,10 +162,3 @@ def _of_kind(
     kind: str, rows: list[tuple[int, dict[str, Any]]]
 ) -> list[tuple[int, dict[str, Any]]]:
     return [(number, row) for number, row in rows if row.get("kind") == kind]
-
-
-def _text(path: str | PathLike[str]) -> str:
-    try:
-        return read_whole(path, LogError).decode()
-    except UnicodeDecodeError:
-        raise LogError(f"{path} is no text file.") from None

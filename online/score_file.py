@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from online.requests import UNKNOWN
-from sortedf.bounded_file import read_whole
 from sortedf.errors import TraceError
+from sortedf.json_values import read_lines
 from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
@@ -50,22 +49,16 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
         If a line is invalid, with file and line, or if the number of lines differs from
         that of requests.
     """
-    try:
-        text = read_whole(path, TraceError).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TraceError(f"{path} is no UTF-8 text: {error.reason}.") from None
     scores: list[float] = []
     lengths: list[int] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            row = _object(line, where)
-            scores.append(_number(row, "score", where))
-            if "length" in row:
-                tokens = _number(row, "length", where, least=1)
-                lengths.append(math.ceil(min(tokens, UNKNOWN)))
-            if len(lengths) not in (0, len(scores)):
-                raise TraceError(f"{where}: length must be in every line or in none.")
+    for number, row in read_lines(path, TraceError):
+        where = f"{path}: line {number}"
+        scores.append(_number(row, "score", where))
+        if "length" in row:
+            tokens = _number(row, "length", where, least=1)
+            lengths.append(math.ceil(min(tokens, UNKNOWN)))
+        if len(lengths) not in (0, len(scores)):
+            raise TraceError(f"{where}: length must be in every line or in none.")
     if len(scores) != num_requests:
         raise TraceError(
             f"{path} has {len(scores):,} scores but the trace {num_requests:,} "
@@ -73,16 +66,6 @@ def read_scores(path: str | PathLike[str], num_requests: int) -> Scores:
         )
     length = np.array(lengths, dtype=np.int64) if lengths else None
     return Scores(np.array(scores, dtype=np.float64), length)
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TraceError(f"{where} is no JSON: {error}.") from None
-    if not isinstance(row, dict):
-        raise TraceError(f"{where} is no JSON object.")
-    return row
 
 
 def _number(

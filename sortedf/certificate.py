@@ -29,7 +29,7 @@ from sortedf.atomic import atomic_path
 from sortedf.charges import charged_instance
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 from sortedf.machines_certificate import MachinesCertificate, machines_prove
 from sortedf.row_certificate import RowCertificate, rows_prove
 from sortedf.shown import shown_repr

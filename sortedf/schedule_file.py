@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
 from sortedf.errors import TraceError
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 from sortedf.shown import shown_json
 
 if TYPE_CHECKING:

@@ -13,6 +13,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 def read_kept(path: Path) -> tuple[Row, list[Row]]:
     """Return the first line of a finished benchmark, about the run, and its rows."""
-    first, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    first, *rows = (row for _, row in read_lines(path, SortedfError))
     return first, rows
 
 

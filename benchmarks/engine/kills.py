@@ -16,6 +16,8 @@ import numpy as np
 from benchmarks.common.journal import Journal
 from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from benchmarks.engine.parts.batch_runs import Bench
+from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
 
 if TYPE_CHECKING:
     import subprocess
@@ -92,8 +94,7 @@ class Batch:
 
     def check_output(self) -> None:
         """Check that each request occurs once, in order; finished lines are kept."""
-        lines = self.output.read_text(encoding="utf-8").splitlines()
-        contents = [json.loads(line) for line in lines]
+        contents = [line for _, line in read_lines(self.output, SortedfError)]
         ids = [content["custom_id"] for content in contents]
         if ids != [f"r{i}" for i in range(self.n)]:
             raise RuntimeError(f"{self.output}: requests are missing or there twice.")

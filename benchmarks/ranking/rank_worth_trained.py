@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from functools import partial
 from itertools import product
@@ -24,6 +23,8 @@ from benchmarks.ranking.parts.rank_worth_case import (
 from benchmarks.ranking.parts.rank_worth_page import FIGURES, chosen, gain
 from benchmarks.ranking.parts.rank_worth_traces import WORKLOADS, lengths
 from benchmarks.ranking.parts.rank_worth_trained_page import figures, page
+from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
 from sortedf.traces import Trace
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def read_scores(path: Path) -> list[Row]:
     """
     if not path.is_file():
         raise MissingDataError(f"{path} is not there: python -m benchmarks ranking.")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.strip()]
+    return [row for _, row in read_lines(path, SortedfError)]
 
 
 def curves(path: Path) -> list[Row]:

@@ -17,7 +17,7 @@ from online.ranking.network import Network, network_from, tokenizer_of
 from online.ranking.ranking_error import RankingError
 from online.ranking.rows import digest
 from sortedf.errors import OutputError
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

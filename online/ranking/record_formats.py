@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from online.ranking.ranking_error import RankingError
-from online.ranking.records import Record, shortly
 from online.ranking.rows import Row
+from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from online.ranking.records import Record
     from sortedf.traces.format import Count
 
 HUMAN = ("human", "user")
@@ -162,7 +163,7 @@ def length(record: Record, content: dict[str, Any], key: str) -> int:
     value = content[key]
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RankingError(
-            f"{record.where}: {key} = {shortly(value)} but must be an integer, 1 or "
+            f"{record.where}: {key} = {shown_json(value)} but must be an integer, 1 or "
             "more."
         )
     return value

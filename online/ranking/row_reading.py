@@ -14,8 +14,9 @@ from online.ranking.record_formats import (
     benchmark_rows,
     format_of,
 )
-from online.ranking.records import Record, read_records, read_text
+from online.ranking.records import Record, read_records
 from online.ranking.rows import Row, Rows
+from sortedf.json_values import read_text
 from sortedf.traces.token_counts import token_counter
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def _text_lines(path: str) -> list[str]:
-    lines = read_text(path).removesuffix("\n").split("\n")
+    lines = read_text(path, RankingError).removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             raise RankingError(f"{path}: line {number}: the prompt is empty.")

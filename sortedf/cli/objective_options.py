@@ -99,7 +99,7 @@ def _weights(loaded: LoadedProblem, path: Path) -> list[int]:
         if not whole or len(word) > MAX_DIGITS or int(word) > MAX_TOKENS:
             shown = word if len(word) <= MAX_DIGITS else f"{word[:MAX_DIGITS]}..."
             raise TraceError(
-                f"{path}, line {line}: weight {shown!r} must be an integer from 0 to "
+                f"{path}: line {line}: weight {shown!r} must be an integer from 0 to "
                 f"{MAX_TOKENS}."
             )
         values.append(int(word))

@@ -11,7 +11,7 @@ from sortedf.atomic import atomic_path
 from sortedf.engine_plan.seconds_certificate import SecondsCertificate, seconds_prove
 from sortedf.engine_plan.timed_certificate import TimedCertificate, timed_prove
 from sortedf.errors import CertificateError, TraceError
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 from sortedf.shown import shown_json
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sortedf.atomic import atomic_path
 from sortedf.errors import SortedfError
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 from sortedf.step_time.model import StepTime
 from sortedf.step_time.presets import PRESETS
 

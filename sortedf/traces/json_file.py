@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import TYPE_CHECKING, Any
 
-from sortedf.bounded_file import TooLargeFileError, refuse_too_many_values
 from sortedf.errors import TraceError
-from sortedf.shown import shown_json
+from sortedf.json_values import json_lines, parse_json, require_object
 from sortedf.traces.columns import numbers_in_objects
 from sortedf.traces.format import TextFormat, match_object
 from sortedf.traces.prefix_ids import BlockIds
@@ -54,7 +52,7 @@ def json_source(
     if listed:
         records = _items("".join(lines), number, path)
     else:
-        records = _objects(lines, number, path)
+        records = json_lines(lines, path, TraceError, number)
     first = next(records, None)
     if first is None:
         raise TraceError(f"{path} has no requests; a trace has an object for each.")
@@ -151,50 +149,10 @@ def _text_source(
     )
 
 
-def _objects(lines: Iterable[str], first: int, path: str) -> Iterator[NumberedRecord]:
-    decode = json.JSONDecoder().raw_decode  # half the time of json.loads
-    for number, line in enumerate(lines, start=first):
-        if not (text := line.strip()):
-            continue
-        try:
-            refuse_too_many_values(text)
-            value, end = decode(text)
-        except (ValueError, RecursionError):
-            end = -1
-        if end != len(text):
-            value = _parsed(line.rstrip(), number, path)  # raises with the reason
-        yield number, _object(value, path, "line", number)
-
-
 def _items(text: str, first: int, path: str) -> Iterator[NumberedRecord]:
-    for number, value in enumerate(_parsed(text, first, path), start=1):
-        yield number, _object(value, path, "item", number)
-
-
-def _parsed(text: str, number: int, path: str) -> Any:
-    """Parse `text`, whose first line is the file's line `number`."""
-    try:
-        refuse_too_many_values(text)
-        return json.loads(text)
-    except TooLargeFileError as error:
-        raise TraceError(f"{path} cannot be read: {error}.") from None
-    except json.JSONDecodeError as error:
-        line = number + error.lineno - 1
-        reason = f"{error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
-    except RecursionError:
-        line, reason = number, "nested too deeply"
-    except ValueError:  # an integer of thousands of digits
-        line, reason = number, "a number has too many digits"
-    raise TraceError(f"{path}: line {line} is no JSON: {reason}.")
-
-
-def _object(value: object, path: str, unit: str, number: int) -> Record:
-    if isinstance(value, dict):
-        return value
-    raise TraceError(
-        f"{path}: {unit} {number} is {shown_json(value)} but must be a JSON object, "
-        "which describes a request."
-    )
+    values = parse_json(text, path, TraceError, first)
+    for number, value in enumerate(values, start=1):
+        yield number, require_object(value, f"{path}: item {number}", TraceError)
 
 
 def _column(

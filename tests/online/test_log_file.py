@@ -81,13 +81,16 @@ def test_an_output_that_cannot_be_written(log, tmp_path):
         (b"{}\n", 'has no kind "run"'),
         (b'{"kind": "run", "format": 7}\n', "has format 7, not 1"),
         (b'{"kind": "run", "format": 1}\n{\n', "line 2 is no JSON"),
-        (b'{"kind": "run", "format": 1}\n[]\n', "line 2 is no JSON object"),
+        (
+            b'{"kind": "run", "format": 1}\n[]\n',
+            r"line 2 is \[\] but must be a JSON object",
+        ),
         (
             b'{"kind": "run", "format": 1}\n{"kind": "request", "prefill": 1.5}\n',
             "line 2: prefill is 1.5 but must be an integer",
         ),
         (b"\x1f\x8bnonsense", "cannot be read"),
-        (b"\xff\xfe\x00", "is no text file"),
+        (b"\xff\xfe\x00", "line 1: 0xff is no UTF-8"),
     ],
 )
 def test_bad_logs(tmp_path, content, message):

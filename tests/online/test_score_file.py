@@ -25,7 +25,7 @@ def test_scores_with_and_without_lengths(tmp_path):
         ('{"score": 1}\n' * 3, "has 3 scores but the trace 2 requests"),
         ("", "has 0 scores"),
         ('{"score": 1}\n{\n', "line 2 is no JSON"),
-        ('{"score": 1}\n[1]\n', "line 2 is no JSON object"),
+        ('{"score": 1}\n[1]\n', r"line 2 is \[1\] but must be a JSON object"),
         ('{"length": 1}\n', "line 1: the field 'score' is missing"),
         ('{"score": "x"}\n', 'line 1: score = "x" but must be a number'),
         ('{"score": true}\n', "line 1: score = true but must be a number"),
@@ -45,7 +45,7 @@ def test_refused_with_the_place(tmp_path, content, message):
 def test_what_is_no_text(tmp_path):
     path = tmp_path / "scores.jsonl"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(TraceError, match="is no UTF-8 text"):
+    with pytest.raises(TraceError, match="line 1: 0xff is no UTF-8"):
         read_scores(path, 1)
     with pytest.raises(TraceError, match="cannot be read"):
         read_scores(tmp_path / "none.jsonl", 1)

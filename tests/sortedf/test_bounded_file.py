@@ -19,7 +19,7 @@ from sortedf.bounded_file import (
 )
 from sortedf.certificate import read_certificate
 from sortedf.errors import CertificateError, TraceError
-from sortedf.json_file import read_json
+from sortedf.json_values import read_json
 from sortedf.traces import read_trace
 
 HEADER = b"prefill_tokens,decode_tokens\n"

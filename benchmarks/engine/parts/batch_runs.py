@@ -14,6 +14,8 @@ import numpy as np
 from benchmarks.common.data import TINY_MODEL_LEN, MissingDataError, scaled_mix
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_version import installed_version
+from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,8 +125,7 @@ class Bench:
 
 def texts(output: Path) -> dict[str, Any]:
     """Return each request's answer, by its id."""
-    lines = map(json.loads, output.read_text(encoding="utf-8").splitlines())
     return {
         line["custom_id"]: line["response"]["body"]["choices"][0]["message"]["content"]
-        for line in lines
+        for _, line in read_lines(output, SortedfError)
     }

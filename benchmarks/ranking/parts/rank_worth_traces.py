@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,6 +10,8 @@ import numpy as np
 
 from benchmarks.common.data import MissingDataError
 from benchmarks.common.online_runs import vllm_rules
+from sortedf.errors import SortedfError
+from sortedf.json_values import read_lines
 from sortedf.step_time.presets import BYTES, LLAMA_2_7B, LLAMA_3_8B, PRESETS
 from sortedf.traces import Trace
 
@@ -128,13 +128,11 @@ def lengths(data: Path, workload: Workload) -> tuple[Ints, Ints]:
             f"{path} is not there; name the folder of data by --data or by the "
             "environment variable SORTEDF_DATA."
         )
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = [
-            row
-            for row in map(json.loads, file)
-            if row["model"] == workload.model
-            and row["source"].startswith(workload.source)
-        ]
+    rows = [
+        row
+        for _, row in read_lines(path, SortedfError)
+        if row["model"] == workload.model and row["source"].startswith(workload.source)
+    ]
     prefill = [-(-len(row["prompt"]) // LETTERS_PER_TOKEN) or 1 for row in rows]
     decode = [row["response_tokens"] for row in rows]
     return np.array(prefill, dtype=np.int64), np.array(decode, dtype=np.int64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from online.executor.batch.batch_errors import BatchFileError
-from sortedf.bounded_file import read_whole, refuse_too_many_values
+from sortedf.bounded_file import read_whole
+from sortedf.json_values import decoded, json_lines
 from sortedf.shown import shown_json, shown_repr
 
 if TYPE_CHECKING:
@@ -66,11 +66,10 @@ def read_batch(path: str | PathLike[str]) -> BatchFile:
     content = read_whole(path, BatchFileError)
     requests: list[BatchRequest] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        request = _request(line, where)
+    lines = decoded(content, path, BatchFileError).split("\n")
+    for number, row in json_lines(lines, path, BatchFileError):
+        where = f"{path}: line {number}"
+        request = _request(row, where)
         first = seen.setdefault(request.custom_id, number)
         if first != number:
             raise BatchFileError(
@@ -84,8 +83,7 @@ def read_batch(path: str | PathLike[str]) -> BatchFile:
     return BatchFile(Path(path), digest, tuple(requests))
 
 
-def _request(line: bytes, where: str) -> BatchRequest:
-    content = parse_object(line, where)
+def _request(content: dict[str, Any], where: str) -> BatchRequest:
     for name, kind, what in (
         ("custom_id", str, "a string"),
         ("method", str, "a string"),
@@ -118,15 +116,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def parse_object(line: bytes, where: str) -> dict[str, Any]:
-    """Read one line as a JSON object; errors begin with `where`."""
-    try:
-        refuse_too_many_values(line)
-        content = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise BatchFileError(f"{where} is no JSON: {error}.") from None
-    if not isinstance(content, dict):
-        raise BatchFileError(f"{where} is no JSON object.")
-    return content

@@ -8,16 +8,16 @@ import math
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from online.executor.batch.batch_errors import BatchFileError
-from online.executor.batch.batch_file import BatchRequest, parse_object
 from online.executor.hints import PREDICTED_KEY, SCORE_KEY
 from online.requests import UNKNOWN
-from sortedf.bounded_file import read_whole
+from sortedf.json_values import json_lines, read_text
 from sortedf.shown import shown_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from os import PathLike
 
+    from online.executor.batch.batch_file import BatchRequest
     from online.executor.batch.ranked_requests import Ranked
 
 COLUMNS = ("custom_id", "tokens")
@@ -36,11 +36,14 @@ def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
     BatchFileError
         With file and line.
     """
-    content = read_whole(path, BatchFileError)
-    rows = _json_rows if content.lstrip().startswith(b"{") else _csv_rows
+    text = read_text(path, BatchFileError)
+    if text.lstrip().startswith("{"):
+        rows = json_lines(text.split("\n"), path, BatchFileError)
+    else:
+        rows = _csv_rows(text, path)
     lengths: dict[str, int] = {}
-    for number, row in rows(content, path):
-        where = f"{path}, line {number}"
+    for number, row in rows:
+        where = f"{path}: line {number}"
         for name in COLUMNS:
             if row.get(name) is None:
                 raise BatchFileError(f"{where}: the field {name!r} is missing.")
@@ -53,28 +56,18 @@ def read_lengths(path: str | PathLike[str]) -> dict[str, int]:
     return lengths
 
 
-def _json_rows(
-    content: bytes, path: str | PathLike[str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if line.strip():
-            yield number, parse_object(line, f"{path}, line {number}")
-
-
 def _csv_rows(
-    content: bytes, path: str | PathLike[str]
+    text: str, path: str | PathLike[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
+        reader = csv.DictReader(io.StringIO(text))
         if not set(COLUMNS) <= set(reader.fieldnames or ()):
             raise BatchFileError(
                 f"{path}: the first line must name the columns custom_id and tokens."
             )
         for row in reader:
             yield reader.line_num, row
-    except (ValueError, csv.Error) as error:
-        if isinstance(error, BatchFileError):
-            raise
+    except csv.Error as error:
         raise BatchFileError(
             f"{path} is neither JSON lines nor CSV: {error}."
         ) from None

@@ -21,7 +21,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from online.executor.batch.batch_errors import JournalError, UnfinishedError
-from sortedf.bounded_file import refuse_too_many_values
+from sortedf.json_values import parse_json
 from sortedf.shown import shown, shown_repr
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Journal:
             entry = _entry(line, end)
             if entry is None or entry.custom_id in self.entries:
                 raise JournalError(
-                    f"{self.path}, line {number} is damaged, or written by another "
+                    f"{self.path}: line {number} is damaged, or written by another "
                     "program: move the journal away to start from the beginning."
                 )
             self.entries[entry.custom_id] = entry
@@ -143,7 +143,7 @@ class Journal:
 
     def _compare(self, first: bytes, header: Header) -> None:
         try:
-            found = json.loads(first)
+            found = parse_json(first.decode(), "", JournalError)
             if found["format"] != FORMAT:
                 raise ValueError
             sha256, model = found["sha256"], found["model"]
@@ -243,7 +243,7 @@ class Journal:
 
 _AFTER_OUTPUT = b"}\n"
 
-_NOT_OURS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_NOT_OURS = (ValueError, KeyError, TypeError, AttributeError)
 """Exceptions of parsing a line that is not of a journal."""
 
 PART = 1 << 20
@@ -261,12 +261,11 @@ def _is_torn(line: bytes) -> bool:
 def _entry(line: bytes, offset: int) -> Entry | None:
     """Parse the line that begins at `offset`; None if a run did not write it."""
     try:
-        refuse_too_many_values(line)
-        content = json.loads(line)
+        content = parse_json(line.decode(), "", JournalError)
         custom_id, failed = content["custom_id"], content["failed"]
         before = _before_output(custom_id, failed)
         text = line[len(before) : -len(_AFTER_OUTPUT)]
-        output = json.loads(text)
+        output = parse_json(text.decode(), "", JournalError)
         has_error = output.get("error") is not None
         is_ours = before + text + _AFTER_OUTPUT == line and failed is has_error
         if (

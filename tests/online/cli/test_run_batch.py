@@ -80,6 +80,6 @@ def test_mistakes_are_one_line(run, tmp_path, arguments, message):
 def test_a_broken_batch_starts_nothing(run, tmp_path):
     code, _, err = run([request("a"), request("a")])
     assert code == 2
-    assert "in.jsonl, line 2: custom_id 'a'" in err
+    assert "in.jsonl: line 2: custom_id 'a'" in err
     assert run.engine.asked == []
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]

@@ -54,7 +54,7 @@ def test_a_weight_of_thousands_of_digits_is_named_by_its_line(cli, trace, tmp_pa
     path.write_text(f"1\n{'9' * 5000}\n1\n", encoding="utf-8")
     asked = ("--kv-budget", 10, "--objective", "weighted-tel", "--weights", path)
     message = refused(cli("solve", trace, *asked))
-    assert f"{path}, line 2: weight '9999" in message
+    assert f"{path}: line 2: weight '9999" in message
     assert len(message) < 400
 
 

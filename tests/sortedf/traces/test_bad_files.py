@@ -226,7 +226,7 @@ def test_json_syntax_errors_are_named_with_their_line(tmp_path):
 @pytest.mark.parametrize("value", ["[1, 2]", "5", '"x"', "null"])
 def test_a_json_line_that_is_no_object_is_refused(tmp_path, value):
     """As is an item of a list that is none."""
-    rule = f"is {value} but must be a JSON object, which describes a request."
+    rule = f"is {value} but must be a JSON object."
     path = put(tmp_path, f"{OWN_LINE}{value}\n")
     assert refusal(path) == f"trace.dat: line 2 {rule}"
     path = put(tmp_path, f"[{OWN_LINE},{value}]")

@@ -37,7 +37,7 @@ def test_reads_requests_in_their_order(tmp_path):
 )
 def test_refuses_a_wrong_field(tmp_path, change, message):
     path = write_batch(tmp_path / "in.jsonl", [request("a"), request("b") | change])
-    with pytest.raises(BatchFileError, match=f"in.jsonl, line 2: .*{message}"):
+    with pytest.raises(BatchFileError, match=f"in.jsonl: line 2: .*{message}"):
         read_batch(path)
 
 
@@ -56,8 +56,8 @@ def test_refuses_a_missing_field(tmp_path, name):
         (b"", "is empty"),
         (b"\n \n", "is empty"),
         (b'{"custom_id": \n', "line 1 is no JSON"),
-        (b"[]\n", "line 1 is no JSON object"),
-        (b"\xff\n", "line 1 is no JSON"),
+        (b"[]\n", r"line 1 is \[\] but must be a JSON object"),
+        (b"\xff\n", "line 1: 0xff is no UTF-8"),
         (b"[" * 100_000, "line 1 is no JSON"),
     ],
 )
