@@ -71,20 +71,20 @@ class AnswerLengths:
         self.square += weight * (float(squares.mean()) - self.square)
         self.longest = max(self.longest, int(batch.max()))
 
-    def predict(self, made: int = 0) -> int | None:
-        """Predict the length of an answer with `made` tokens; None without data."""
+    def predict(self, output_tokens: int = 0) -> int | None:
+        """Predict the length of an answer from its tokens so far; None without data."""
         if not self.count:
             return None
-        if made:
-            return self._expect(made)
+        if output_tokens:
+            return self._expect(output_tokens)
         if self._fresh is None:  # cached: needed for each arriving request
             self._fresh = self._expect(0)
         return self._fresh
 
-    def remaining(self, made: Ints) -> Floats:
-        """Mean of `o - made` over the observed answers longer than `made`.
+    def remaining(self, output_tokens: Ints) -> Floats:
+        """Mean of `o - output_tokens` over the observed answers that are longer.
 
-        If there are none, the expectation is as many further tokens as were made, and
+        If there are none, the expectation is as many further tokens as there are, and
         at least one.
         """
         if self._left is None:
@@ -94,29 +94,29 @@ class AnswerLengths:
             unseen = np.maximum(length, 1).astype(np.float64)
             mean = longer / np.maximum(self._above, 1) - length
             self._left = np.where(self._above > 0, mean, unseen)
-        return np.asarray(self._left[np.minimum(made, self._largest)])
+        return np.asarray(self._left[np.minimum(output_tokens, self._largest)])
 
-    def go_on(self, made: Ints, ahead: Ints) -> Floats:
-        """Probability that an answer with `made` tokens is longer than `made + ahead`.
+    def go_on(self, output_tokens: Ints, ahead: Ints) -> Floats:
+        """Probability that an answer has more than `output_tokens + ahead` tokens.
 
-        The share among the observed answers longer than `made`. If there are none, the
-        answer is assumed to have as many further tokens as were made.
+        The share among the observed answers longer than `output_tokens`. If there are
+        none, the answer is assumed to double its tokens.
 
         Parameters
         ----------
-        made : int64 array, shape (n,)
+        output_tokens : int64 array, shape (n,)
         ahead : int64 array, shape (k,)
 
         Returns
         -------
         float64 array, shape (n, k)
         """
-        then = made[:, None] + ahead[None, :]
-        above = self._above[np.minimum(made, self._largest)][:, None]
+        then = output_tokens[:, None] + ahead[None, :]
+        above = self._above[np.minimum(output_tokens, self._largest)][:, None]
         later = self._above[np.minimum(then, self._largest)]
-        beyond = ahead[None, :] < np.maximum(made, 1)[:, None]
+        beyond = ahead[None, :] < np.maximum(output_tokens, 1)[:, None]
         return np.where(above > 0, later / np.maximum(above, 1), beyond)
 
-    def _expect(self, made: int) -> int:
-        left = self.remaining(np.array([made], dtype=np.int64))
-        return made + math.ceil(float(left[0]))
+    def _expect(self, output_tokens: int) -> int:
+        left = self.remaining(np.array([output_tokens], dtype=np.int64))
+        return output_tokens + math.ceil(float(left[0]))

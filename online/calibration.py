@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-COUNTS = ("prefill_tokens", "decode_tokens", "kv_tokens")
+COUNTS = ("prefill_tokens", "num_decoding", "kv_tokens")
 """Explanatory variables of a step's duration, besides the constant."""
 
 LEAST_CONSTANT_S = 1e-9
@@ -73,7 +73,7 @@ class Calibration:
 def read_samples(path: str | PathLike[str]) -> StepSamples:
     """Read observed steps from a log.
 
-    Each line is a JSON object with `prefill_tokens`, `decode_tokens`, `kv_tokens` and
+    Each line is a JSON object with `prefill_tokens`, `num_decoding`, `kv_tokens` and
     `duration_s`, or `begin_s` and `end_s` instead of it. Lines whose `kind` is not
     "step" are ignored, so the log of a run is accepted. A file of one object with a
     list for each of these names is also accepted.

@@ -68,7 +68,7 @@ def drive(
             now_s = _wake(record, now_s, next_s)
             continue
         end_s = now_s + step_time.seconds(
-            record.prefill_tokens, record.decode_tokens, record.kv_tokens
+            record.prefill_tokens, record.num_decoding, record.kv_tokens
         )
         log.add(record, now_s, end_s)
         now_s = end_s

@@ -53,36 +53,36 @@ class Evidence:
 
     Attributes
     ----------
-    count, hinted, made : float
+    count, hinted, output_tokens : float
         Number of answers, and the sums of their hints and of their lengths.
     """
 
-    __slots__ = ("count", "hinted", "made")
+    __slots__ = ("count", "hinted", "output_tokens")
 
     def __init__(self) -> None:
-        self.count = self.hinted = self.made = 0.0
+        self.count = self.hinted = self.output_tokens = 0.0
 
-    def add(self, hint: float, made: int) -> None:
+    def add(self, hint: float, output_tokens: int) -> None:
         """Add an answer; old ones lose weight."""
         if self.count >= MEMORY:
             self.count /= 2
             self.hinted /= 2
-            self.made /= 2
+            self.output_tokens /= 2
         self.count += 1
         self.hinted += hint
-        self.made += made
+        self.output_tokens += output_tokens
 
     def add_part(self, other: Evidence, part: float) -> None:
         """Add other evidence with a weight."""
         self.count += part * other.count
         self.hinted += part * other.hinted
-        self.made += part * other.made
+        self.output_tokens += part * other.output_tokens
 
     def blend(self, prior: float, hint: float) -> float:
         """Return the expected length for this hint, given a prior expectation."""
         if not self.count:
             return prior
-        mine = hint * self.made / self.hinted
+        mine = hint * self.output_tokens / self.hinted
         return (PRIOR * prior + self.count * mine) / (PRIOR + self.count)
 
 
@@ -110,11 +110,11 @@ class ClientPast:
         similar = groups.get(hint.group)
         return prior if similar is None else similar.blend(prior, hint.weight)
 
-    def add(self, hint: HintLabel, made: int) -> None:
+    def add(self, hint: HintLabel, output_tokens: int) -> None:
         """Add a completed answer."""
-        self._whole.add(1.0, made)
+        self._whole.add(1.0, output_tokens)
         groups = self._groups.setdefault(hint.kind, {})
-        groups.setdefault(hint.group, Evidence()).add(hint.weight, made)
+        groups.setdefault(hint.group, Evidence()).add(hint.weight, output_tokens)
 
 
 class HintLabel(NamedTuple):
@@ -193,21 +193,21 @@ class HintTrust:
         length = max(1, round(next(iter(expected.values()), prior)))
         return length, score if math.isnan(score) else expected.get("score", prior)
 
-    def ended(self, i: int, made: int | None) -> None:
+    def ended(self, i: int, output_tokens: int | None) -> None:
         """Learn from a request that has ended, with an answer of so many tokens.
 
         None if it was cancelled.
         """
         client, hints = self._open.pop(i)
-        if made is None:
+        if output_tokens is None:
             return
-        self._answers.observe([made])
+        self._answers.observe([output_tokens])
         if not hints:
             return
         past = self._past.setdefault(client, ClientPast())
         self._past.move_to_end(client)
         for hint in hints:
-            past.add(hint, made)
+            past.add(hint, output_tokens)
         if len(self._past) > MOST_CLIENTS:
             self._past.popitem(last=False)
 
@@ -220,11 +220,14 @@ class HintTrust:
         a few times only. `limit` returns the largest length of a request. Returns the
         ids whose lengths changed.
         """
-        made, expected = table.ints[k.OUTPUT_TOKENS, ids], table.ints[k.PREDICTED, ids]
+        output_tokens, expected = (
+            table.ints[k.OUTPUT_TOKENS, ids],
+            table.ints[k.PREDICTED, ids],
+        )
         raised = []
         for i, tokens in zip(
-            ids[made >= expected].tolist(),
-            made[made >= expected].tolist(),
+            ids[output_tokens >= expected].tolist(),
+            output_tokens[output_tokens >= expected].tolist(),
             strict=True,
         ):
             least = tokens + max(tokens // 2, 8)

@@ -51,14 +51,14 @@ def _check_steps(log: RunLog, rules: EngineModel) -> None:
     _demand((steps.end_s > steps.begin_s).all(), "each step takes time")
     forward = steps.begin_s[1:] >= steps.end_s[:-1]
     _demand(forward.all(), "a step begins when the one before has ended")
-    processed = steps.prefill_tokens + steps.decode_tokens
+    processed = steps.prefill_tokens + steps.num_decoding
     _demand((processed <= rules.tokens_cap).all(), "a step's tokens are within its cap")
     _demand(
         (processed >= steps.num_running).all(),
         "each scheduled request has a token processed",
     )
     _demand(
-        (steps.made_tokens <= steps.num_running).all(),
+        (steps.output_tokens <= steps.num_running).all(),
         "only scheduled requests make tokens",
     )
     _demand((steps.num_running <= rules.seqs_cap).all(), "max_num_seqs is kept")
@@ -70,11 +70,11 @@ def _check_steps(log: RunLog, rules: EngineModel) -> None:
 
 def _check_tokens(log: RunLog, rules: EngineModel) -> None:
     done = log.completed
-    made, wanted = int(log.steps.made_tokens.sum()), int(log.decode[done].sum())
+    output, wanted = int(log.steps.output_tokens.sum()), int(log.decode[done].sum())
     if rules.eviction == "recompute":
-        _demand(made == wanted, f"answers have {wanted} tokens, {made} were made")
-    _demand(made >= wanted, f"answers have {wanted} tokens, only {made} were made")
-    processed = int((log.steps.prefill_tokens + log.steps.decode_tokens).sum())
+        _demand(output == wanted, f"answers have {wanted} tokens, {output} were made")
+    _demand(output >= wanted, f"answers have {wanted} tokens, only {output} were made")
+    processed = int((log.steps.prefill_tokens + log.steps.num_decoding).sum())
     once = int((log.prefill + log.decode - 1)[done].sum())
     again = int(log.recomputed_tokens.sum())
     found = int(log.cached_tokens.sum())
@@ -96,7 +96,7 @@ def _check_kv(log: RunLog) -> None:
     freed = np.zeros(log.num_steps + 1, dtype=np.int64)
     held_last = (log.prefill + log.decode - 1)[done]
     np.add.at(freed, log.completion_step[done], held_last)  # free in the next step
-    grown = steps.prefill_tokens + steps.decode_tokens + steps.cached_tokens
+    grown = steps.prefill_tokens + steps.num_decoding + steps.cached_tokens
     grown = grown - freed[:-1]
     lost = grown - np.diff(steps.kv_tokens, prepend=0)
     calm = (steps.preemptions + steps.evictions) == 0

@@ -29,16 +29,13 @@ if TYPE_CHECKING:
     Column = NDArray[Any]
     """Floats if the name ends in _s, else integers."""
 
-FORMAT = 1
+FORMAT = 2
 
 REQUEST_COLUMNS = (
     "prefill", "decode", "arrival_s", "start_step", "first_token_step",
     "completion_step", "preemptions", "recomputed_tokens", "cached_tokens",
 )  # fmt: skip
 STEP_COLUMNS = tuple(field.name for field in fields(StepTable))
-OPTIONAL = {"cached_tokens": 0}
-"""Columns that older logs may lack, with their values then."""
-
 PAUSE_COLUMNS = ("request", "after_step", "step")
 
 
@@ -138,7 +135,9 @@ def _number(
     name: str,
     is_float: bool,
 ) -> float:
-    value = row.get(name, OPTIONAL.get(name))
+    if name not in row:
+        raise LogError(f"{path}: line {number}: the field {name!r} is missing.")
+    value = row[name]
     allowed = int | float if is_float else int
     if isinstance(value, bool) or not isinstance(value, allowed):
         raise LogError(

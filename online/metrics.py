@@ -63,7 +63,7 @@ def tbt(log: RunLog) -> Distribution:
     or ends a pause, so counts per step determine the distribution.
     """
     ends = log.steps.end_s
-    follow = log.steps.made_tokens.copy()
+    follow = log.steps.output_tokens.copy()
     first = log.first_token_step[log.first_token_step > 0]
     np.subtract.at(follow, first - 1, 1)
     np.subtract.at(follow, log.pauses[:, 2] - 1, 1)

@@ -91,10 +91,10 @@ def _search(
     nearest, distance = order, math.inf
     for _ in range(HALVINGS):
         angle = (low + high) / 2
-        made = make(math.cos(angle) * order + math.sin(angle) * noise)
-        off = tau_b(made, lengths) - target
+        drawn = make(math.cos(angle) * order + math.sin(angle) * noise)
+        off = tau_b(drawn, lengths) - target
         if abs(off) < distance:
-            nearest, distance = made, abs(off)
+            nearest, distance = drawn, abs(off)
         if distance <= NEAR_ENOUGH:
             break
         low, high = (angle, high) if off > 0 else (low, angle)

@@ -78,8 +78,8 @@ class BoundedPassing(OverdueFirst):
 
     def _new_service(self, state: State, ids: Ints) -> list[float]:
         """Service of requests since it was last asked for."""
-        made = state.requests.output_tokens[ids].astype(np.float64)
-        service = made * (state.requests.prefill[ids] + made / 2)
+        output_tokens = state.requests.output_tokens[ids].astype(np.float64)
+        service = output_tokens * (state.requests.prefill[ids] + output_tokens / 2)
         new = service - self._known[ids]
         self._known[ids] = service
         counted: list[float] = np.maximum(new, 0.0).tolist()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Predictor(Protocol):
     """Predicts answer lengths in one run, in the simulator or in an engine."""
 
-    def predict(self, made: int = 0) -> int | None:
-        """Predict the length of an answer with `made` tokens; None without data."""
+    def predict(self, output_tokens: int = 0) -> int | None:
+        """Predict the length of an answer from its tokens so far; None without data."""
         ...
 
     def observe(self, lengths: Sequence[int]) -> None:
@@ -42,7 +42,7 @@ def make_predictor(name: str, **options: int) -> Predictor:
     --------
     >>> history = make_predictor("history", least=2)
     >>> history.observe([10, 30])
-    >>> history.predict(), history.predict(made=15)
+    >>> history.predict(), history.predict(output_tokens=15)
     (20, 30)
     """
     predictor = PREDICTORS.find(name)

@@ -38,8 +38,8 @@ class StepTable:
     num_running: Ints
     num_waiting: Ints
     prefill_tokens: Ints
-    decode_tokens: Ints
-    made_tokens: Ints
+    num_decoding: Ints
+    output_tokens: Ints
     kv_tokens: Ints
     used_blocks: Ints
     cached_tokens: Ints
@@ -119,7 +119,7 @@ class RunLog:
 
 
 _COUNTS = (
-    "num_running", "num_waiting", "prefill_tokens", "decode_tokens", "made_tokens",
+    "num_running", "num_waiting", "prefill_tokens", "num_decoding", "output_tokens",
     "kv_tokens", "used_blocks", "cached_tokens",
 )  # fmt: skip
 

@@ -46,11 +46,12 @@ class StepRecord:
         step of their last token, -1 if this is the first.
     num_running, num_waiting : int
         Requests served in the step, and requests waiting after it.
-    prefill_tokens, decode_tokens : int
-        Tokens processed: of prompts (and of answers computed again), and of decoding
-        requests.
-    made_tokens : int
-        Answer tokens made.
+    prefill_tokens : int
+        Tokens processed of prompts, and of answers that are computed again.
+    num_decoding : int
+        Requests that decode: each processes one token, its newest.
+    output_tokens : int
+        Tokens of answers that the step produces.
     cached_tokens : int
         Tokens of the started requests whose KV was found in the cache.
     kv_tokens, used_blocks : int
@@ -68,8 +69,8 @@ class StepRecord:
     num_running: int
     num_waiting: int
     prefill_tokens: int
-    decode_tokens: int
-    made_tokens: int
+    num_decoding: int
+    output_tokens: int
     kv_tokens: int
     used_blocks: int
     cached_tokens: int = 0
@@ -236,8 +237,8 @@ class StepEngine:
             for i in done:
                 self.trust.ended(i, int(self.table.ints[k.OUTPUT_TOKENS, i]))
         self._last.after_step(
-            all_decoded=not started and out[k.DECODE_TOKENS] == before,
-            all_made=out[k.MADE_TOKENS] == out[k.SCHEDULED] == out[k.RUNNING],
+            all_decoded=not started and out[k.NUM_DECODING] == before,
+            all_made=out[k.NEW_OUTPUT] == out[k.SCHEDULED] == out[k.RUNNING],
             as_decided=len(started) == len(decision.start)
             and not (lost or decision.evict),
         )
@@ -257,8 +258,8 @@ class StepEngine:
             num_running=out[k.SCHEDULED],
             num_waiting=len(self._waiting),
             prefill_tokens=out[k.PREFILL_TOKENS],
-            decode_tokens=out[k.DECODE_TOKENS],
-            made_tokens=out[k.MADE_TOKENS],
+            num_decoding=out[k.NUM_DECODING],
+            output_tokens=out[k.NEW_OUTPUT],
             kv_tokens=out[k.KV_TOKENS],
             used_blocks=self.rules.num_blocks - out[k.FREE_AT_PEAK],
             cached_tokens=out[k.CACHED_TOKENS],
@@ -295,8 +296,8 @@ class StepEngine:
         if self.predictor is None:
             return
         ints = self.table.ints
-        made = int(ints[k.OUTPUT_TOKENS, i])
-        predicted = self.predictor.predict(made)
+        output_tokens = int(ints[k.OUTPUT_TOKENS, i])
+        predicted = self.predictor.predict(output_tokens)
         if predicted is None:
             return
         ints[k.PREDICTED, i] = max(min(predicted, self._longest(i)), 1)

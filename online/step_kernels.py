@@ -27,8 +27,8 @@ THRESHOLD, NUM_RULES = 8, 9
 
 # Entries of the array of results.
 RUNNING, FREE, STARTED, FINISHED, PREEMPTED, RESUMED = 0, 1, 2, 3, 4, 5
-PREFILL_TOKENS, DECODE_TOKENS, KV_TOKENS, FREE_AT_PEAK, SCHEDULED = 6, 7, 8, 9, 10
-MADE_TOKENS, CACHED_TOKENS, NUM_RESULTS = 11, 12, 13
+PREFILL_TOKENS, NUM_DECODING, KV_TOKENS, FREE_AT_PEAK, SCHEDULED = 6, 7, 8, 9, 10
+NEW_OUTPUT, CACHED_TOKENS, NUM_RESULTS = 11, 12, 13
 
 # Rows of a pool's blocks. The queue of free blocks is a ring through block 0, which is
 # not a real block: the first free block comes after it, the last one before it.
@@ -319,11 +319,11 @@ def advance(
     for k in range(count):
         i = served[k]
         left = table[PREFILL, i] + table[OUTPUT_TOKENS, i] - table[COMPUTED, i]
-        out[PREFILL_TOKENS if left > 1 else DECODE_TOKENS] += tokens[k]
+        out[PREFILL_TOKENS if left > 1 else NUM_DECODING] += tokens[k]
         table[COMPUTED, i] += tokens[k]
         if tokens[k] == left:
             table[OUTPUT_TOKENS, i] += 1
-            out[MADE_TOKENS] += 1
+            out[NEW_OUTPUT] += 1
             if table[LAST_TOKEN, i] != step - 1:
                 resumed[out[RESUMED]] = i
                 resumed_after[out[RESUMED]] = table[LAST_TOKEN, i]

@@ -312,7 +312,7 @@ def write_certificate(certificate: AnyCertificate, path: str | PathLike[str]) ->
 
 
 def _content(certificate: AnyCertificate) -> dict[str, Any]:
-    kind = next(name for name, made in KINDS.items() if type(certificate) is made)
+    kind = next(name for name, each in KINDS.items() if type(certificate) is each)
     content: dict[str, Any] = {"kind": kind}
     for field in fields(certificate):
         value = getattr(certificate, field.name)

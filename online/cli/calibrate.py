@@ -18,7 +18,7 @@ def command(
     log: Annotated[
         Path,
         typer.Argument(
-            help="JSON lines with prefill_tokens, decode_tokens, kv_tokens and "
+            help="JSON lines with prefill_tokens, num_decoding, kv_tokens and "
             "duration_s, one for each step."
         ),
     ],

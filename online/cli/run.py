@@ -175,18 +175,18 @@ def command(
         plan = plan_run(instance, rules, name, mode=mode, **options)
     else:
         plan = _read_plan(plan_file, instance, rules, refused, mode)
-    made: list[Engine] = []
+    engines: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
-        made.append(start(table, policy))
-        return made[-1]
+        engines.append(start(table, policy))
+        return engines[-1]
 
     with (
         standard_output_kept(),
         live_view(instance.num_requests, rules.num_blocks) as view,
     ):
         execution = execute_plan(plan, instance, make, watch=view.watch)
-    step_s = getattr(made[0], "step_s", None)
+    step_s = getattr(engines[0], "step_s", None)
     if output is not None:
         from online.log_file import write_log
 

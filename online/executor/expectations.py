@@ -139,10 +139,10 @@ class Expectations:
         if self._trust is not None:
             self.raise_outlived(np.array([i]))
         ints = self.table.ints
-        made = int(ints[k.OUTPUT_TOKENS, i])
-        if self._predictor is None or made < ints[k.PREDICTED, i]:
+        output_tokens = int(ints[k.OUTPUT_TOKENS, i])
+        if self._predictor is None or output_tokens < ints[k.PREDICTED, i]:
             return
-        predicted = self._predictor.predict(made)
+        predicted = self._predictor.predict(output_tokens)
         if predicted is not None:
             self.table.update_hint(i, self._limited(i, predicted), None)
 

@@ -214,11 +214,13 @@ class PolicyHost:
             blocks = found // self.engine.rules.block_size
             self.engine.prefixes.start(one.i, chain, blocks)
 
-    def update_row(self, i: int, prefill: int, made: int, computed: int) -> None:
+    def update_row(
+        self, i: int, prefill: int, output_tokens: int, computed: int
+    ) -> None:
         """Enter a request's tokens as the engine counts them."""
         ints = self.table.ints
         ints[k.PREFILL, i] = prefill
-        ints[k.OUTPUT_TOKENS, i] = made
+        ints[k.OUTPUT_TOKENS, i] = output_tokens
         ints[k.COMPUTED, i] = computed
 
     # Counts of a step's tokens.
@@ -295,7 +297,7 @@ class PolicyHost:
         running.each_made_one(self.num_steps)
         if self.recording:
             self._out[:] = 0
-            self._out[k.DECODE_TOKENS] = self._out[k.MADE_TOKENS] = count
+            self._out[k.NUM_DECODING] = self._out[k.NEW_OUTPUT] = count
         return True
 
     def _advance(
@@ -331,8 +333,8 @@ class PolicyHost:
         )
         whole = count == running.count
         self.last.after_step(
-            all_decoded=bool(whole and not started and out[k.DECODE_TOKENS] == count),
-            all_made=bool(whole and out[k.MADE_TOKENS] == count),
+            all_decoded=bool(whole and not started and out[k.NUM_DECODING] == count),
+            all_made=bool(whole and out[k.NEW_OUTPUT] == count),
             as_decided=as_decided,
         )
 
@@ -382,8 +384,8 @@ class PolicyHost:
                 num_running=num_served,
                 num_waiting=num_waiting,
                 prefill_tokens=out[k.PREFILL_TOKENS],
-                decode_tokens=out[k.DECODE_TOKENS],
-                made_tokens=out[k.MADE_TOKENS],
+                num_decoding=out[k.NUM_DECODING],
+                output_tokens=out[k.NEW_OUTPUT],
                 kv_tokens=int(self.table.ints[k.COMPUTED, self.running.ids()].sum()),
                 used_blocks=self.engine.rules.num_blocks - free_blocks,
                 cached_tokens=self._cached_tokens,

@@ -105,9 +105,9 @@ class Running:
         The step must then be counted by `each_made_one`, as for the other requests.
         """
         each = self._table.view.each
-        prefill, made = each.prefill, each.output_tokens
+        prefill, output_tokens = each.prefill, each.output_tokens
         for one in started:
-            if prefill[one.i] + made[one.i] != one.computed:
+            if prefill[one.i] + output_tokens[one.i] != one.computed:
                 return False
         self.start([one.i for one in started])
         ints = self._table.ints

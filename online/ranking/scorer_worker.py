@@ -50,10 +50,10 @@ def lower_priority() -> None:
 
 def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     """Create the scorer and score batches of prompts."""
-    path, made = pickle.load(questions)
+    path, pickled = pickle.load(questions)
     sys.path[:] = path
     try:
-        rate: Rate = pickle.loads(made)()
+        rate: Rate = pickle.loads(pickled)()
     except Exception as error:
         _write(answers, _reason(error))
         return

@@ -26,7 +26,7 @@ class _Request:
     decode: int
     arrival_s: float
     computed: int = 0
-    made: int = 0
+    output_tokens: int = 0
     blocks: int = 0
 
 
@@ -102,7 +102,7 @@ class _Engine:
         left = self.rules.tokens_cap
         for i in self.running:
             request = self.requests[i]
-            new = min(request.prefill + request.made - request.computed, left)
+            new = min(request.prefill + request.output_tokens - request.computed, left)
             need = self.blocks(request.computed + new + self.rules.extra_slots)
             if self.used - request.blocks + need > self.rules.num_blocks:
                 self.wrong.append(
@@ -153,18 +153,18 @@ class _Engine:
         prompt = decoding = 0
         for i, new in served.items():
             request = self.requests[i]
-            rest = request.prefill + request.made - request.computed
+            rest = request.prefill + request.output_tokens - request.computed
             if rest > 1:
                 prompt += new
             else:
                 decoding += new
             request.computed += new
-            request.made += new == rest
+            request.output_tokens += new == rest
         read = sum(self.requests[i].computed for i in self.running)
         self.step += 1
         self.now_s += self.workload.step_s(prompt, decoding, read)
         for i in list(self.running):
-            if self.requests[i].made == self.requests[i].decode:
+            if self.requests[i].output_tokens == self.requests[i].decode:
                 self.running.remove(i)
                 self.hold(self.requests[i], 0)
                 self.completion[i] = self.step

@@ -51,7 +51,7 @@ class StepTime:
             + self.kv_token_s * kv_tokens
         )
 
-    def work(self, prefill_tokens: float, decode_tokens: float) -> float:
+    def work(self, prefill_tokens: float, output_tokens: float) -> float:
         """Service of a request's tokens, in seconds.
 
         A step's constant is shared by all running requests, so only the terms per
@@ -61,7 +61,7 @@ class StepTime:
         least = self.prefill_token_s or self.running_s or self.constant_s
         prefill_token_s = self.prefill_token_s or self.running_s or least
         running_s = self.running_s or least
-        return prefill_token_s * prefill_tokens + running_s * decode_tokens
+        return prefill_token_s * prefill_tokens + running_s * output_tokens
 
 
 UNIT_STEPS = StepTime()

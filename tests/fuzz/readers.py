@@ -284,7 +284,7 @@ def good_steps() -> list[bytes]:
     rows = [
         {
             "prefill_tokens": 10 * (k % 3),
-            "decode_tokens": k,
+            "num_decoding": k,
             "kv_tokens": 100 * k + k % 5,
             "duration_s": 0.01 + 0.001 * k,
         }

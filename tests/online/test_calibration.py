@@ -84,7 +84,7 @@ def test_a_runs_log_is_read_as_it_is(tmp_path):
     assert calibrate(read_samples(path)).step_time.constant_s == pytest.approx(0.5)
 
 
-STEP = {"prefill_tokens": 1, "decode_tokens": 2, "kv_tokens": 3, "duration_s": 0.5}
+STEP = {"prefill_tokens": 1, "num_decoding": 2, "kv_tokens": 3, "duration_s": 0.5}
 
 
 def test_lists_are_read_too(tmp_path):

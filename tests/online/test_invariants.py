@@ -44,10 +44,10 @@ def changed(name: str, k: int, by: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "k", "by", "what"),
     [
-        ("made_tokens", 3, -1, "were made"),
+        ("output_tokens", 3, -1, "were made"),
         ("kv_tokens", 2, 3, "KV"),
         ("used_blocks", 2, 30, "budget"),
-        ("decode_tokens", 4, 1, "recomputed"),
+        ("num_decoding", 4, 1, "recomputed"),
         ("end_s", 3, 2, "ended"),
         ("begin_s", 3, 9, "takes time"),
     ],

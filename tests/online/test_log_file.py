@@ -79,14 +79,14 @@ def test_an_output_that_cannot_be_written(log, tmp_path):
     [
         (b"", 'has no kind "run"'),
         (b"{}\n", 'has no kind "run"'),
-        (b'{"kind": "run", "format": 7}\n', "has format 7, not 1"),
-        (b'{"kind": "run", "format": 1}\n{\n', "line 2 is no JSON"),
+        (b'{"kind": "run", "format": 7}\n', "has format 7, not 2"),
+        (b'{"kind": "run", "format": 2}\n{\n', "line 2 is no JSON"),
         (
-            b'{"kind": "run", "format": 1}\n[]\n',
+            b'{"kind": "run", "format": 2}\n[]\n',
             r"line 2 is \[\] but must be a JSON object",
         ),
         (
-            b'{"kind": "run", "format": 1}\n{"kind": "request", "prefill": 1.5}\n',
+            b'{"kind": "run", "format": 2}\n{"kind": "request", "prefill": 1.5}\n',
             "line 2: prefill is 1.5 but must be an integer",
         ),
         (b"\x1f\x8bnonsense", "cannot be read"),

@@ -43,7 +43,7 @@ def test_long_answers_count_as_the_longest():
     history = make_predictor("history", longest=50, least=1)
     history.observe([1000])
     assert history.predict() == 50
-    assert history.predict(made=60) == 60 + 50
+    assert history.predict(output_tokens=60) == 60 + 50
 
 
 def test_mistakes_are_named():

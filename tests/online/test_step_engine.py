@@ -177,7 +177,7 @@ def test_answers_that_run_longer_than_predicted_are_not_lost():
     assert log.completed.all()
     assert log.preemptions.any()
     again = log.recomputed_tokens.sum() + (log.prefill + log.decode - 1).sum()
-    assert log.steps.prefill_tokens.sum() + log.steps.decode_tokens.sum() == again
+    assert log.steps.prefill_tokens.sum() + log.steps.num_decoding.sum() == again
 
 
 def test_cancelled_requests_leave_at_once():

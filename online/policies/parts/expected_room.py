@@ -28,7 +28,7 @@ POINTS = 24
 class ExpectedRoom:
     """Admits requests by the expected KV usage in future steps.
 
-    A running request holds `s + made + h` tokens `h` steps from now with the
+    A running request holds `s + output_tokens + h` tokens `h` steps from now with the
     probability that its answer is that long. The mean of the total usage plus `margin`
     standard deviations must fit the cache at every evaluated step. A histogram predicts
     the total of many answers well, though not a single one. Blocks that it shares with
@@ -78,13 +78,15 @@ class ExpectedRoom:
         """
         requests = state.requests
         ids = np.append(state.running, np.array(head, dtype=np.int64))
-        made = requests.output_tokens[ids]
-        chance = self._answers.go_on(made, steps - 1)
+        output_tokens = requests.output_tokens[ids]
+        chance = self._answers.go_on(output_tokens, steps - 1)
         padding = (state.rules.block_size - 1) / 2
-        tokens = (requests.prefill[ids] + made)[:, None] + steps[None, :] + padding
+        tokens = (
+            (requests.prefill[ids] + output_tokens)[:, None] + steps[None, :] + padding
+        )
         if state.prefixes is not None:
             leaf, parent, depth, _, _ = shared(state, head)
-            most = (requests.prefill[ids] + made - 1) // state.rules.block_size
+            most = (requests.prefill[ids] + output_tokens - 1) // state.rules.block_size
             most[: len(state.running)] = depth.max()
             blocks = held_by_others(ids, most, chance, leaf, parent, depth)
             tokens = tokens - blocks * state.rules.block_size

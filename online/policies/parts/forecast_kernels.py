@@ -88,17 +88,17 @@ def _finish_prefills(
 
 
 @kernel
-def _to_make(prefill: int, predicted: int, made: int, slots: int) -> int:
+def _to_make(prefill: int, predicted: int, output_tokens: int, slots: int) -> int:
     """Return a request's remaining tokens: at least 1, and within the cache.
 
     Requests that cannot run alone are never admitted, so a longer prediction is wrong.
     """
-    return max(min(predicted, slots + 1 - prefill) - made, 1)
+    return max(min(predicted, slots + 1 - prefill) - output_tokens, 1)
 
 
 @kernel
 def _forecast_running(
-    prefill: Ints, predicted: Ints, made: Ints, computed: Ints, running: Ints,
+    prefill: Ints, predicted: Ints, output_tokens: Ints, computed: Ints, running: Ints,
     slots: int, cap: int, most: int, tokens: Ints, ready: Ints, end: Ints,
     rest: Ints, where: Ints, done: Ints,
 ) -> tuple[int, int]:  # fmt: skip
@@ -110,9 +110,9 @@ def _forecast_running(
     left_now, num_prefills = cap, 0
     for m in range(len(running)):
         i = running[m]
-        tokens[m] = prefill[i] + made[i]
+        tokens[m] = prefill[i] + output_tokens[i]
         ready[m] = 1
-        end[m] = _to_make(prefill[i], predicted[i], made[i], slots)
+        end[m] = _to_make(prefill[i], predicted[i], output_tokens[i], slots)
         left = tokens[m] - computed[i]
         new = min(left, most, left_now)
         left_now -= new
@@ -356,7 +356,7 @@ def _insert(
 
 @kernel
 def look_ahead(
-    prefill: Ints, predicted: Ints, made: Ints, computed: Ints,
+    prefill: Ints, predicted: Ints, output_tokens: Ints, computed: Ints,
     running: Ints, candidates: Ints, backfill: int,
     leaf: Ints, parent: Ints, depth: Ints, found: Ints,
     size: int, shift: int, num_blocks: int, extra: int, max_seqs: int, cap: int,
@@ -364,12 +364,12 @@ def look_ahead(
 ) -> int:  # fmt: skip
     """Choose among `candidates`, in order, those that start in the coming step.
 
-    `prefill`, `predicted`, `made` and `computed` are by request, `found` by candidate:
-    its tokens that are cached now. `shift` is the binary logarithm of `size`, -1 if
-    that is not an integer; `most_new` limits the tokens of one request in a step. Up
-    to `backfill` candidates may be passed over. `started` gets the ids of the chosen;
-    `wait[c]` is a lower bound on the steps that candidate `c` has to wait if all goes
-    as forecast, 0 for the chosen. Returns the number chosen.
+    `prefill`, `predicted`, `output_tokens` and `computed` are by request, `found` by
+    candidate: its tokens that are cached now. `shift` is the binary logarithm of
+    `size`, -1 if that is not an integer; `most_new` limits the tokens of one request
+    in a step. Up to `backfill` candidates may be passed over. `started` gets the ids
+    of the chosen; `wait[c]` is a lower bound on the steps that candidate `c` has to
+    wait if all goes as forecast, 0 for the chosen. Returns the number chosen.
     """
     count, room = len(running), len(running) + len(candidates)
     tokens, ready, end, used, shared, node = np.empty((6, room), dtype=np.int64)
@@ -377,13 +377,13 @@ def look_ahead(
     last = np.zeros(len(parent), dtype=np.int64)
     slots = num_blocks * size - extra
     left_now, num_prefills = _forecast_running(
-        prefill, predicted, made, computed, running, slots, cap, most_new,
+        prefill, predicted, output_tokens, computed, running, slots, cap, most_new,
         tokens, ready, end, rest, where, done,
     )  # fmt: skip
     foreseen = NEVER
     for m in range(count):
         i = running[m]
-        if made[i] < min(predicted[i], slots + 1 - prefill[i]):
+        if output_tokens[i] < min(predicted[i], slots + 1 - prefill[i]):
             foreseen = min(foreseen, end[m])
         node[m] = leaf[i] if i < len(leaf) else -1
     _sort_by_end(tokens, ready, end, node, count)
@@ -398,8 +398,8 @@ def look_ahead(
         if count >= max_seqs:
             wait[c] = end[0]  # until the first of them completes
             continue
-        own_tokens = prefill[i] + made[i]
-        own_left = _to_make(prefill[i], predicted[i], made[i], slots)
+        own_tokens = prefill[i] + output_tokens[i]
+        own_left = _to_make(prefill[i], predicted[i], output_tokens[i], slots)
         own_node = leaf[i] if i < len(leaf) else -1
         most = (own_tokens - 1) // size
         now, _ = _held_by_others(own_node, most, 1, parent, depth, last)

@@ -127,10 +127,10 @@ class ListPolicy:
         if state.prefixes is not None and not set(state.left) <= set(self._started):
             return True
         each, lengths = state.requests.each, self.lengths.by_id
-        preemptions, made = each.preemptions, each.output_tokens
+        preemptions, output_tokens = each.preemptions, each.output_tokens
         return (
             any([preemptions[i] for i in state.joined])
-            or any([made[i] != lengths.item(i) for i in state.ended])
+            or any([output_tokens[i] != lengths.item(i) for i in state.ended])
             or any([not state.is_waiting(i) for i in state.changed])
         )
 
@@ -150,11 +150,11 @@ def fitting_head(state: State, queue: Queue) -> list[int]:
     most = min(rules.seqs_cap - len(state.running), free)
     if most <= 0:
         return []
-    prefill, made = each.prefill, each.output_tokens
+    prefill, output_tokens = each.prefill, each.output_tokens
     whole = rules.reserve_prompt  # else the first chunk must fit
     head = queue.head(min(most, FIRST))
     while True:
-        tokens = [prefill[i] + made[i] for i in head]
+        tokens = [prefill[i] + output_tokens[i] for i in head]
         needs = [rules.blocks(count) if whole else 1 for count in tokens]
         if state.prefixes is not None and whole:
             needs = state.prefixes.needs(head, tokens, needs)

@@ -30,7 +30,9 @@ class Progress:
     def __init__(self) -> None:
         self._most: Ints = np.zeros(0, dtype=np.int64)
         self._ran: Ints = self._most
-        self._made: Ints = self._most  # output tokens of `_ran` at the last update
+        self._output_tokens: Ints = (
+            self._most
+        )  # output tokens of `_ran` at the last update
         self._step = 0
         self._time: StepTime = UNIT_STEPS
 
@@ -40,14 +42,14 @@ class Progress:
         self._most = grown(self._most, state)
         # In each quiet step since the last update every running request made a token,
         # including those that lost their KV in the last step.
-        then = self._made + max(state.step - self._step - 1, 0)
+        then = self._output_tokens + max(state.step - self._step - 1, 0)
         self._most[self._ran] = np.maximum(self._most[self._ran], then)
         if state.joined:
             self._most[newcomers(state)] = 0
         running = state.running
-        made = state.requests.output_tokens[running]
-        self._most[running] = np.maximum(self._most[running], made)
-        self._ran, self._made, self._step = running, made, state.step
+        output_tokens = state.requests.output_tokens[running]
+        self._most[running] = np.maximum(self._most[running], output_tokens)
+        self._ran, self._output_tokens, self._step = running, output_tokens, state.step
 
     def output_tokens(self, ids: Ints) -> Ints:
         """Most output tokens so far."""

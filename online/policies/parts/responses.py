@@ -18,11 +18,11 @@ def response_times(state: State) -> list[float]:
     if not len(state.running):
         return []
     each = state.requests.each
-    arrival_s, made = each.arrival_s, each.output_tokens
-    return [state.now_s - arrival_s[i] for i in state.ended if made[i]]
+    arrival_s, output_tokens = each.arrival_s, each.output_tokens
+    return [state.now_s - arrival_s[i] for i in state.ended if output_tokens[i]]
 
 
 def ended_lengths(state: State) -> list[int]:
     """Answer lengths of requests ended since the last decision, with output tokens."""
-    made = state.requests.each.output_tokens
-    return [made[i] for i in state.ended if made[i]]
+    output_tokens = state.requests.each.output_tokens
+    return [output_tokens[i] for i in state.ended if output_tokens[i]]

@@ -31,6 +31,6 @@ def shared(state: State, ids: Sequence[int]) -> tuple[Ints, Ints, Ints, Ints, In
     if prefixes is None:
         return NONE, NONE, NONE, NONE, np.zeros(len(ids), dtype=np.int64)
     each = state.requests.each
-    prefill, made = each.prefill, each.output_tokens
-    found = prefixes.look_up(ids, [prefill[i] + made[i] for i in ids])
+    prefill, output_tokens = each.prefill, each.output_tokens
+    found = prefixes.look_up(ids, [prefill[i] + output_tokens[i] for i in ids])
     return prefixes.leaf, prefixes.parent, prefixes.depth, prefixes.held, found

@@ -44,7 +44,7 @@ def test_calibrate_mistakes(cli, tmp_path):
     path = tmp_path / "log.jsonl"
     assert "No such file" in refused(cli("calibrate", path))
     path.write_text("{}\n", encoding="utf-8")
-    assert "prefill_tokens is null" in refused(cli("calibrate", path))
+    assert "the field 'prefill_tokens' is missing" in refused(cli("calibrate", path))
     path.write_text("", encoding="utf-8")
     assert "has no steps" in refused(cli("calibrate", path))
 

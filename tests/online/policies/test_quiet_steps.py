@@ -73,10 +73,10 @@ def records(
         seen.append(
             (record.step, list(record.started), sorted(record.finished),
              list(record.preempted), list(record.evicted), record.num_running,
-             record.used_blocks, record.prefill_tokens, record.decode_tokens)
+             record.used_blocks, record.prefill_tokens, record.num_decoding)
         )  # fmt: skip
         now_s += step_time.seconds(
-            record.prefill_tokens, record.decode_tokens, record.kv_tokens
+            record.prefill_tokens, record.num_decoding, record.kv_tokens
         )
         assert steps < 5000, "the run does not come to an end"
     return seen
