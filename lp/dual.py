@@ -1,7 +1,7 @@
 """The dual bound: prices found by ascent on the smoothed dual function.
 
 Initial prices are those of the fluid relaxation; temperatures fall from stage to stage,
-and in each stage a quasi-Newton method (`lp.quasi_newton`) maximises the smoothed
+and in each stage a quasi-Newton method (`sortedf.quasi_newton`) maximises the smoothed
 function of `lp.smoothing`. Subgradient and bundle methods on the same prices stall 0.3
 to 1 % lower if few requests run at once, because the optimal prices then are spikes at
 the completions.
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lp.prices import certify, dual_value, fixed_point
-from lp.quasi_newton import minimise
 from lp.smoothing import smoothed_dual
 from sortedf.arrays import exact_sum
 from sortedf.bounds import Bound, register_bound
 from sortedf.fluid_prices import fluid_prices
+from sortedf.quasi_newton import minimise
 from sortedf.segments import horizon
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Ascent to better prices when the starts of each request are limited to a window.
 
 The function is that of `lp.smoothing`, a soft minimum over the starts of each window,
-and the method that of `lp.quasi_newton`: projected L-BFGS. Here it is one compiled
+and the method that of `sortedf.quasi_newton`: projected L-BFGS. Here it is one compiled
 kernel, because a search over windows makes a short ascent in each of thousands of nodes
 with a thousand prices: a node takes less than a millisecond.
 

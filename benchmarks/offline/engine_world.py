@@ -29,12 +29,14 @@ TIME_LIMIT_S = 60.0
 METHODS = ("fcfs", "mc-sf", "svf", "sorted-f", "least-work", "auto")
 
 ENGINES = {
+    "16,492, papers": EngineModel(16_492),
     "60k, 256, 2,048": EngineModel.vllm(60_000, 16, 256, 2048),
     "200k, 256, 2,048": EngineModel.vllm(200_000, 16, 256, 2048),
     "400k, 256, 8,192": EngineModel.vllm(400_000, 16, 256, 8192),
     "450k, 1,024, 8,192": EngineModel.vllm(450_000, 16, 1024, 8192),
 }
-"""Tokens of KV in blocks of 16, requests and tokens per step, by vLLM's rules."""
+"""Tokens of KV: in the papers' model, and in blocks of 16, with requests and tokens per
+step, by vLLM's rules."""
 
 CLOCKS = {
     "steps": UNIT_STEPS,
@@ -95,7 +97,7 @@ def _planned(workload: EngineWorkload, limit: float | None) -> Row:
     n = workload.num_requests
     means, runtimes = {}, {}
     for method in METHODS:
-        found = plan_engine(workload, method, time_limit=limit)
+        found = plan_engine(workload, method, time_limit=limit, prices=least.prices)
         report = check_plan(
             workload, found.plan.start.tolist(), found.plan.order.tolist()
         )

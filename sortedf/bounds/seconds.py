@@ -1,8 +1,9 @@
 """The bound in seconds: a search for the best prices of a step's capacities.
 
-Two bounds are tried. One has prices over time, which differ by the length of a step
-(`sortedf.bounds.timed_prices`), and is for backlogs. The other, searched for here, has
-one set of prices for all steps and times; it is proven in
+Three bounds are tried. Two are for backlogs: one has prices over time, which differ by
+the length of a step (`sortedf.bounds.timed_prices`), the other prices of each step, for
+steps that are all equally long (`sortedf.bounds.stepwise_prices`). The third, searched
+for here, has one set of prices for all steps and times; it is proven in
 `sortedf.engine_plan.seconds_certificate`, and allows for arrivals. The constant part
 `alpha` of a step is divided among its slots for requests, its blocks and its tokens, by
 weights that add up to 1. The best weights are searched for here in floating point;
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.bounds.stepwise_prices import stepwise_certificate, stepwise_prices
 from sortedf.bounds.timed_prices import timed_certificate
 from sortedf.engine_plan.seconds_certificate import (
     MIX_SCALE,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sortedf.bounds.stepwise_prices import StepwisePrices
+    from sortedf.engine_plan.stepwise_certificate import StepwiseCertificate
     from sortedf.engine_plan.timed_certificate import TimedCertificate
     from sortedf.engine_plan.workload import EngineWorkload
 
@@ -61,13 +65,16 @@ class SecondsBound:
     ----------
     total_s : float
         In seconds; never above the certificate's bound.
-    certificate : SecondsCertificate or TimedCertificate
+    certificate : SecondsCertificate, TimedCertificate or StepwiseCertificate
     runtime_s : float
+    prices : StepwisePrices, optional
+        Prices of each step, where all are equally long: a plan can start from them.
     """
 
     total_s: float
-    certificate: SecondsCertificate | TimedCertificate
+    certificate: SecondsCertificate | TimedCertificate | StepwiseCertificate
     runtime_s: float
+    prices: StepwisePrices | None = None
 
     @property
     def method(self) -> str:
@@ -92,20 +99,22 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
     9.0
     """
     began = time.perf_counter()
-    best: SecondsCertificate | None = None
-    for mix in _mixes(len(workload.step_times)):
-        found = _priced(workload, mix)
-        if best is None or found.bound > best.bound:
-            best = found
-    assert best is not None
-    claim: SecondsCertificate | TimedCertificate = best
+    best = max(
+        (_priced(workload, mix) for mix in _mixes(len(workload.step_times))),
+        key=lambda claim: claim.bound,
+    )
+    claims: list[SecondsCertificate | TimedCertificate | StepwiseCertificate] = [best]
+    prices = None
     if workload.is_backlog and workload.num_requests:
-        timed = timed_certificate(workload, best.mix)
-        claim = timed if timed.bound > best.bound else best
+        claims.append(timed_certificate(workload, best.mix))
+        if workload.has_equal_steps:
+            prices = stepwise_prices(workload)
+            claims.append(stepwise_certificate(workload, best.mix, prices))
+    claim = max(claims, key=lambda claim: claim.bound)
     total_s = claim.bound / UNITS
     if total_s * UNITS > claim.bound:  # a float may be rounded up
         total_s = float(np.nextafter(total_s, 0.0))
-    return SecondsBound(total_s, claim, time.perf_counter() - began)
+    return SecondsBound(total_s, claim, time.perf_counter() - began, prices)
 
 
 def request_work(workload: EngineWorkload) -> tuple[Floats, Floats, float]:

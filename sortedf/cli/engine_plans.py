@@ -155,6 +155,7 @@ def solve_plan(
             backfill=backfill,
             time_limit=time_limit,
             seed=seed,
+            prices=None if least is None else least.prices,
             on_better=lambda total: show.note(_so_far(loaded, total, least)),
         )
     report = _confirm(loaded, found)
@@ -200,7 +201,12 @@ def compare_plans(
     rows = []
     for method in dict.fromkeys(["fcfs", *(methods or COMPARED)]):
         found = plan_engine(
-            loaded.workload, method, backfill=backfill, time_limit=time_limit, seed=seed
+            loaded.workload,
+            method,
+            backfill=backfill,
+            time_limit=time_limit,
+            seed=seed,
+            prices=None if least is None else least.prices,
         )
         rows.append(_row(loaded, found, _confirm(loaded, found), least))
     fcfs = rows[0]["mean_latency"]

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
 from sortedf.engine_plan.seconds_certificate import SecondsCertificate, seconds_prove
+from sortedf.engine_plan.stepwise_certificate import (
+    StepwiseCertificate,
+    stepwise_prove,
+)
 from sortedf.engine_plan.timed_certificate import TimedCertificate, timed_prove
 from sortedf.errors import CertificateError, TraceError
 from sortedf.json_values import read_json
@@ -26,9 +30,12 @@ if TYPE_CHECKING:
 PLAN = "sortedf engine plan"
 """Kind of the files."""
 
-CERTIFICATES: dict[str, type[SecondsCertificate | TimedCertificate]] = {
+AnyCertificate = SecondsCertificate | TimedCertificate | StepwiseCertificate
+
+CERTIFICATES: dict[str, type[AnyCertificate]] = {
     "sortedf seconds": SecondsCertificate,
     "sortedf seconds over time": TimedCertificate,
+    "sortedf prices of each step": StepwiseCertificate,
 }
 """Certificates by the kind of their files."""
 
@@ -119,7 +126,7 @@ def is_plan(path: str | PathLike[str]) -> bool:
 
 
 def write_seconds_certificate(
-    certificate: SecondsCertificate | TimedCertificate, path: str | PathLike[str]
+    certificate: AnyCertificate, path: str | PathLike[str]
 ) -> None:
     """Write a certificate as one JSON object, atomically."""
     kind = next(k for k, v in CERTIFICATES.items() if isinstance(certificate, v))
@@ -130,7 +137,7 @@ def write_seconds_certificate(
 
 def read_seconds_certificate(
     path: str | PathLike[str],
-) -> SecondsCertificate | TimedCertificate:
+) -> AnyCertificate:
     """Read a certificate of a bound in seconds.
 
     Raises
@@ -157,12 +164,12 @@ def read_seconds_certificate(
     return CERTIFICATES[kind](**values)
 
 
-def prove_in_seconds(
-    workload: EngineWorkload, certificate: SecondsCertificate | TimedCertificate
-) -> int:
-    """Evaluate a certificate of either kind: what it proves, in 1e-15 seconds."""
+def prove_in_seconds(workload: EngineWorkload, certificate: AnyCertificate) -> int:
+    """Evaluate a certificate of any kind: what it proves, in 1e-15 seconds."""
     if isinstance(certificate, TimedCertificate):
         return timed_prove(workload, certificate)
+    if isinstance(certificate, StepwiseCertificate):
+        return stepwise_prove(workload, certificate)
     return seconds_prove(workload, certificate)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import checked_int
+from sortedf.bounds.stepwise_prices import stepwise_prices
 from sortedf.engine_plan.plan import Admission, Follower, most_running
 from sortedf.engine_plan.starting_orders import by_least_work, by_rule, starting_orders
 from sortedf.methods.table import RULES
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sortedf.bounds.stepwise_prices import StepwisePrices
     from sortedf.engine_plan.plan import EnginePlan
     from sortedf.engine_plan.workload import EngineWorkload
 
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 ALLOWANCES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, np.inf)
 """Allowances that are tried, as shares of the tokens of a step."""
 
-BACKFILLS = (0, 16)
+BACKFILLS = (0, 16, 64, 256)
+
+PRICING = 0.4
+"""Share of a time limit by which the search for prices ends."""
 
 KEEP = 3
 """Orders that are tried with every allowance and backfill."""
@@ -77,6 +82,7 @@ def plan_engine(
     backfill: int | None = None,
     time_limit: float | None = None,
     seed: int = 0,
+    prices: StepwisePrices | None = None,
     on_better: Callable[[float], None] | None = None,
 ) -> PlanFound:
     """Plan a workload for its engine, for the least total latency in seconds.
@@ -95,6 +101,9 @@ def plan_engine(
         result is reproducible.
     seed : int
         Seed of the moves.
+    prices : StepwisePrices, optional
+        Prices from which "auto" starts where steps are equally long, as a bound has
+        them. If left out it searches for some.
     on_better : callable, optional
         Called with each better total latency.
 
@@ -120,9 +129,14 @@ def plan_engine(
         )
     if backfill is not None:
         backfill = checked_int("backfill", backfill, minimum=0, maximum=2**31)
+    if prices is not None and len(prices.orders[0]) != workload.num_requests:
+        raise ValueError(
+            f"prices are for {len(prices.orders[0])} requests, and the workload has "
+            f"{workload.num_requests}."
+        )
     follower = Follower(workload)
     if method == "auto":
-        search = _Search(follower, backfill, began, time_limit, on_better)
+        search = _Search(follower, backfill, began, time_limit, prices, on_better)
         search.run(np.random.default_rng(seed))
         order, admission, name = search.order, search.admission, search.name
         complete, moves = not search.timed_out, search.moves
@@ -165,9 +179,11 @@ class _Search:
         backfill: int | None,
         began: float,
         time_limit: float | None,
+        prices: StepwisePrices | None,
         on_better: Callable[[float], None] | None,
     ) -> None:
         self.follower = follower
+        self.prices = prices
         self.backfills = BACKFILLS if backfill is None else (backfill,)
         self.time_limit = time_limit
         self.on_better = on_better
@@ -188,6 +204,11 @@ class _Search:
             for name, order in orders.items()
             if not self._late() and (total := self._try(order, plain, name)) < np.inf
         )
+        if self.follower.workload.has_equal_steps and not self._late():
+            priced = self._by_prices()
+            orders |= priced
+            ranked += [(self._try(o, plain, name), name) for name, o in priced.items()]
+            ranked.sort()
         for _, name in ranked[:KEEP]:
             for part in ALLOWANCES:
                 for backfill in self.backfills:
@@ -196,6 +217,15 @@ class _Search:
         self._limit_places()
         self._tune()
         self._improve(rng)
+
+    def _by_prices(self) -> dict[str, Ints]:
+        """Orders by the prices of a step's capacities, in a part of the time."""
+        if self.prices is None:
+            limit = self.time_limit
+            deadline = None if limit is None else self._began + PRICING * limit
+            self.prices = stepwise_prices(self.follower.workload, deadline)
+        orders = enumerate(self.prices.orders, start=1)
+        return {f"prices {k}": order for k, order in orders}
 
     def _step_tokens(self) -> float:
         """Largest number of prompt tokens in a step."""

@@ -97,6 +97,11 @@ class EngineWorkload:
         """Whether every request arrives at 0."""
         return not self.arrival_s.any()
 
+    @property
+    def has_equal_steps(self) -> bool:
+        """Whether all steps are equally long, whatever they process."""
+        return all(time.is_constant for time in self.step_times)
+
     def refuse_unplanned(self) -> None:
         """Raise a ValueError if the engine has rules that plans do not support."""
         if self.rules.long_prefill_token_threshold:

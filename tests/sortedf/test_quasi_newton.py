@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from lp.quasi_newton import minimise
+from sortedf.quasi_newton import minimise
 from tests.strategies import examples
 
 
