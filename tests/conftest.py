@@ -7,10 +7,12 @@ test-fast`) draws few of them, and holds every test to its mark: one that is not
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +23,10 @@ from sortedf.cli.main import exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+# One thread for tiny tensors, said before torch is loaded: two that wait for each other
+# lose a multiple of their time as soon as another process runs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Tests press Ctrl-C, and a process that a script starts in the background ignores it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,6 +45,11 @@ FAST_S = 5.0
 
 COMPILING = event.TimingListener()
 event.register("numba:compile", COMPILING)
+
+# vLLM's engines in this process freeze the heap when they start, unfreeze it when they
+# stop, and collect over all of it seven times: a million objects, seconds. Here it
+# stays frozen from the first start on, and later engines collect over what is newer.
+gc.freeze, gc.unfreeze = cache(gc.freeze), lambda: None
 
 if PROFILE == "fast":
     sys.modules["vllm"] = None  # type: ignore[assignment]  # its import fails
