@@ -107,16 +107,22 @@ def test_arrivals_agree_too(real_engine, method):
 
 
 def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
-    """All policies with their options, on requests that arrive, in one engine."""
-    instance = scaled_mix(40, 6, rate=0.4)
-    score = np.random.default_rng(6).normal(size=40)
+    """All policies with their options, on requests that arrive, in one engine.
+
+    They meet in a small cache: some policies evict, and under others requests are
+    preempted.
+    """
+    mix = scaled_mix(20, 7, rate=2.4)
+    instance = mix.replace(decode=np.maximum(mix.decode // 2, 1))
+    score = np.random.default_rng(6).normal(size=20)
     engine = None
+    evicted = preempted = 0
     for name, options in POLICY_OPTIONS:
         tables = [RequestTable.of_instance(instance, score=score) for _ in range(2)]
         policies = [make_policy(name, **options) for _ in range(2)]
         if engine is None:
             engine = real_engine(
-                tables[0], policies[0], kv_budget=1536, max_batched_tokens=128
+                tables[0], policies[0], kv_budget=640, max_batched_tokens=64
             )
         else:
             engine.use(tables[0], policies[0])
@@ -124,6 +130,10 @@ def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
         twin = drive(StepEngine(tables[1], engine.rules, policies[1]))
         same_logs(real, twin, f"{name} {options}")
         assert real.completed.all()
+        evicted += real.steps.evictions.any()
+        preempted += real.steps.preemptions.any()
+    assert evicted >= 5
+    assert preempted >= 5
 
 
 def test_stock_scheduler_is_fcfs(real_engine):
