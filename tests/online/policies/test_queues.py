@@ -11,7 +11,7 @@ from online.policies.parts import ranks
 from online.policies.parts.group_queue import GroupQueue
 from online.policies.parts.lengths import PredictedLengths, Raised
 from online.policies.parts.moving_queue import MovingQueue
-from online.policies.parts.ranked_queue import RankedQueue
+from online.policies.parts.ranked_queue import MANY, RankedQueue
 from sortedf.engine_model import EngineModel
 from sortedf.groups import Exact, quantile_greedy
 from sortedf.options import Options
@@ -71,26 +71,49 @@ def test_a_plan_holds_all_that_wait_and_no_others(rounds):
             assert sorted(queue.head(25)) == sorted(world.waiting)
 
 
+def test_many_that_arrive_at_once_are_sorted_too():
+    """More than are inserted one by one, into a queue that holds some already."""
+    n = 3 * MANY
+    decode = np.random.default_rng(1).permutation(n).tolist()
+    world = World([1] * n, decode)
+    queue = RankedQueue(ranks.decode)
+    for ids in (range(5), range(5, n - 5), range(n - 5, n)):
+        world.arrive(ids)
+        queue.update(world.look())
+        assert list(queue) == sorted(world.waiting, key=lambda i: decode[i])
+
+
+def test_a_queue_that_has_seen_nothing_is_empty():
+    assert MovingQueue(lambda state, ids: ids).head(3) == []
+    assert RankedQueue(ranks.decode).head(3) == []
+
+
+class Plan:
+    """Five requests, the last one short, and the plan of those that wait."""
+
+    def __init__(
+        self, every: int, keep_group: bool = False, kv_budget: int = 64
+    ) -> None:
+        self.world = World([10] * 5, [6, 6, 6, 6, 1], EngineModel.vllm(kv_budget))
+        self._told = PredictedLengths()
+        select = Exact(Options())
+        self._queue = GroupQueue(select, self._told, every=every, keep_group=keep_group)
+
+    def after(self, *, arrive=(), start=(), changed=()) -> list[int]:
+        self.world.arrive(arrive)
+        self.world.start(start)
+        state = self.world.look(changed=changed)
+        self._told.update(state)
+        self._queue.update(state)
+        return self._queue.head(5)
+
+
 def plan(every: int, keep_group: bool) -> list[int]:
     """Order after two of four have started and a short one has arrived."""
-    world = World([10] * 5, [6, 6, 6, 6, 1], EngineModel.vllm(64))
-    told = PredictedLengths()
-    select = Exact(Options())
-    queue = GroupQueue(select, told, every=every, keep_group=keep_group)
-
-    def look() -> None:
-        state = world.look()
-        told.update(state)
-        queue.update(state)
-
-    world.arrive([0, 1, 2, 3])
-    look()
-    assert queue.head(4) == [0, 1, 2, 3]
-    world.start([0, 1])
-    look()
-    world.arrive([4])
-    look()
-    return queue.head(3)
+    plan = Plan(every, keep_group)
+    assert plan.after(arrive=[0, 1, 2, 3]) == [0, 1, 2, 3]
+    plan.after(start=[0, 1])
+    return plan.after(arrive=[4])
 
 
 def test_when_groups_are_selected_again_is_an_option():
@@ -99,6 +122,33 @@ def test_when_groups_are_selected_again_is_an_option():
     assert plan(every=1, keep_group=True) == [2, 3, 4]
     assert plan(every=0, keep_group=False) == [2, 3, 4]
     assert plan(every=2, keep_group=False) == [2, 3, 4]
+
+
+def test_a_group_is_kept_only_once_it_has_begun():
+    """Neither before one of it starts, nor because the group before it had begun."""
+    untouched = Plan(every=1, keep_group=True)
+    untouched.after(arrive=[0, 1, 2, 3])
+    assert untouched.after(arrive=[4])[0] == 4
+    by_twos = Plan(every=1, keep_group=True, kv_budget=32)
+    by_twos.after(arrive=[0, 1, 2, 3])
+    by_twos.after(start=[0])
+    assert by_twos.after(start=[1]) == [2, 3]
+    assert by_twos.after(arrive=[4])[0] == 4
+
+
+def test_every_second_arrival_is_counted_from_the_first():
+    plan = Plan(every=2)
+    plan.after(arrive=[0])
+    assert plan.after(arrive=[4]) == [4, 0]
+    assert plan.after(arrive=[1])[0] == 4
+
+
+def test_a_new_prediction_is_planned_with():
+    """The request leaves its group and comes into one of its new length."""
+    plan = Plan(every=1)
+    assert plan.after(arrive=[0, 1, 2, 3]) == [0, 1, 2, 3]
+    assert plan.world.table.update_hint(3, 1, None)
+    assert plan.after(changed=[3])[0] == 3
 
 
 def test_outlived_lengths_are_raised_and_stay_so():
