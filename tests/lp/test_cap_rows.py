@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lp.cap_rows import PlacesRow, TokensRow, cap_rows
@@ -17,7 +17,7 @@ from sortedf.certificate import proven_bound, read_certificate, write_certificat
 from sortedf.errors import CertificateError
 from sortedf.row_certificate import RowCertificate
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 @given(instances(max_length=30, engine=engines()))
@@ -34,7 +34,7 @@ def test_volumes_and_moments_are_their_sums(instance):
             assert moment[i] == sum(t * (2 * j - 1) for j, t in enumerate(taken, 1))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_sum_of_rows_gives_more_than_the_optimum(instance, data):
     """Any weights on memory, places and tokens, with arrivals and blocks."""
@@ -46,7 +46,7 @@ def test_no_sum_of_rows_gives_more_than_the_optimum(instance, data):
         assert fluid_on(instance, mixture) <= naive.best_tel(instance)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_a_changed_certificate_proves_no_more_than_the_optimum(instance, data):
     """Each number changed once: it is refused, or proves something that is true."""

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp import column_generation
@@ -16,7 +16,7 @@ from lp.formulation import Formulation, formulate
 from lp.highs import Model, SolverStatus
 from lp.horizon import good_schedule, relaxed_horizon
 from sortedf import Instance
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 def relaxed(instance: Instance) -> tuple[Formulation, np.ndarray]:
@@ -53,7 +53,7 @@ def test_brackets_are_their_sums(instance, prices, step):
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=8, max_length=8, engine=engines()))
 def test_it_ends_with_the_optimum_over_all_starts(instance):
     """No start without a column could improve the program."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp.dff import RoundedRow, rounded_volume
 from lp.fluid_dff import best_mixture, candidates, fluid_on
 from sortedf import EngineModel, Instance, bound, check, generate, solve
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 @st.composite
@@ -71,7 +71,7 @@ def test_volumes_are_their_sums(instance, data):
         assert moment[i] == sum(p * (2 * j - 1) for j, p in enumerate(phi, 1))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_sum_of_rows_gives_more_than_the_optimum(instance, data):
     """Any rows, any weights, arrivals and blocks; not only what ascent would choose."""

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp.formulation import Formulation, formulate, num_bands, num_nonzeros
@@ -18,7 +18,7 @@ from lp.textbook import textbook_model, textbook_optimum
 from sortedf import EngineModel, Instance
 from sortedf.errors import TooLargeError
 from sortedf.options import Options
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 def dense(formulation: Formulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def entry(instance: Instance, band: str, i: int, j: int) -> int:
     return int(instance.prefill[i]) if band == "tokens" and j == 1 else 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=5, max_length=6, engine=engines()), st.data())
 def test_every_entry_is_the_convention(instance, data):
     """Rows are requests, then steps with their budget, then steps with their caps."""
@@ -81,7 +81,7 @@ def test_every_entry_is_the_convention(instance, data):
     assert num_nonzeros(instance, latest, caps=caps) == np.count_nonzero(matrix)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=5, max_length=6, engine=engines()), st.booleans())
 def test_the_optimum_is_that_of_the_text_book(instance, integer):
     """PuLP's loops and the arrays say the same, with arrivals, blocks and caps."""

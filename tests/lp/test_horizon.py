@@ -6,14 +6,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lp.formulation import formulate
 from lp.highs import Model
 from lp.horizon import good_schedule, latest_starts, relaxed_horizon
 from sortedf import Instance, bound, check
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def optimum(instance: Instance, latest: NDArray[np.int64]) -> int:
     return round(found)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=6, max_length=6, engine=engines()))
 def test_a_longer_horizon_gives_the_same_optimum(instance):
     """Twice the longest latency that the limits leave, for everybody."""
@@ -38,7 +38,7 @@ def test_a_longer_horizon_gives_the_same_optimum(instance):
     assert optimum(instance, latest) == optimum(instance, latest + longest + 5)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=3, max_length=4, engine=engines()))
 def test_every_optimal_schedule_keeps_the_limits(instance):
     """The proof is about all of them, so brute force looks at all of them."""
@@ -82,7 +82,7 @@ def test_limits_of_requests_far_apart():
     assert (latest - instance.arrival <= schedule.tel).all()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances(engine=engines()))
 def test_the_good_schedule_is_feasible(instance):
     """Whatever the engine's caps, and not below what is proven."""

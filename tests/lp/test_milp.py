@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lp import milp as module
 from lp.column_generation import PricedTime
@@ -18,13 +18,13 @@ from sortedf import METHODS, EngineModel, Instance, Status, check, solve
 from sortedf.errors import TooLargeError
 from sortedf.options import Options
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 if TYPE_CHECKING:
     from sortedf.methods.table import Outcome
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_it_finds_the_optimum_of_brute_force(instance):
     """With arrivals, blocks and caps; the schedule passes the checker."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp import dual, orders
 from sortedf import METHODS, Instance, Status, bound, check, solve
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 NAMES = ("sorted-lp", "alpha-points", "lp-swap")
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(instances(max_requests=10, engine=engines()), st.integers(0, 3))
 def test_every_order_is_feasible_and_not_below_the_bound(instance, backfill):
     """With arrivals, blocks and caps, like any other method."""
@@ -25,7 +25,7 @@ def test_every_order_is_feasible_and_not_below_the_bound(instance, backfill):
         assert report.tel == result.tel >= result.lower_bound
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(instances(max_requests=15))
 def test_swaps_never_make_it_worse(instance):
     """lp-swap starts from sorted-lp and takes only what lowers TEL."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp.prices import (
@@ -21,7 +21,7 @@ from lp.prices import (
 from sortedf import EngineModel, Instance
 from sortedf.certificate import proven_bound
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 pytestmark = pytest.mark.kernel
 
@@ -77,7 +77,7 @@ def level(rng, steps=1500):
     return 0.1 * levels + 1e-4 * rng.random(steps)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.sampled_from([spiky, level]))
 def test_skipping_blocks_is_exact_over_long_horizons(seed, block, draw_prices):
     """Thousands of steps: the same starts as trying every one."""
@@ -104,7 +104,7 @@ def test_skipping_blocks_is_exact_over_long_horizons(seed, block, draw_prices):
         assert start[i] == a + int(np.argmin(brackets))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=4, max_length=5, engine=engines()), PRICES)
 def test_any_prices_prove_a_bound(instance, prices):
     """Good or bad, what prices prove is never above the optimum."""

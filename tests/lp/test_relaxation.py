@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp import relaxation as module
@@ -24,7 +24,7 @@ from sortedf.certificate import proven_bound
 from sortedf.errors import TooLargeError
 from tests import naive
 from tests.lp.test_column_generation import crowd
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def dual_value(instance: Instance, prices: Sequence[float]) -> Fraction:
     return total
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     instances(max_requests=6, max_length=8, engine=engines()),
     st.sampled_from(["columns", "simplex"]),
@@ -72,7 +72,7 @@ def test_a_horizon_that_is_too_short_is_made_longer(solver):
     assert solve_relaxation(instance, solver=solver, horizon=9).bound == 17
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_the_bound_is_not_above_the_optimum(instance):
     """Caps only raise the optimum; the bound leaves them out."""
@@ -84,7 +84,7 @@ def test_the_bound_is_not_above_the_optimum(instance):
     assert found.value == lp_bound(free, BoundOptions()).value
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_requests=6, max_length=8), st.integers(0, 5))
 def test_the_optimum_is_that_of_the_text_book(instance, later):
     """By PuLP, for the same horizon."""
@@ -105,7 +105,7 @@ def test_every_solver_of_highs_gives_the_same(solver):
     assert abs(found.bound - best.bound) <= 1
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_requests=8, max_length=8, engine=engines()))
 def test_fractional_starts_are_a_solution(instance):
     """Weights add up to 1, the budget is kept in every step, and the cost is right."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulp
 import pytest
 from highspy import HighsModelStatus
-from hypothesis import given, settings
+from hypothesis import given
 
 from lp import textbook
 from lp.highs import SolverError, silent_highs
@@ -13,7 +13,7 @@ from lp.textbook import textbook_model, textbook_optimum, write_model
 from sortedf import EngineModel, Instance
 from sortedf.errors import OutputError, TooLargeError
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 INSTANCE = Instance(
     [5, 6, 1], [3, 2, 1], None, [0, 0, 1], EngineModel(10, 2, 2, 8)
@@ -44,7 +44,7 @@ def test_the_program_reads_like_the_text_book():
     assert (cost["x_2_1"], cost["x_2_4"]) == (1, 4)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_its_integer_optimum_is_that_of_brute_force(instance):
     """The default horizon is long enough, and the relaxation is not above."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.hindsight import hindsight_bound
@@ -16,12 +16,12 @@ from sortedf.step_time import PRESETS, UNIT_STEPS, StepTime
 from sortedf.traces import Trace
 from tests.online.runs import restless_runs
 from tests.online.strategies import rules_for
-from tests.strategies import instances
+from tests.strategies import examples, instances
 
 pytestmark = pytest.mark.kernel
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(restless_runs(), st.sampled_from(["fluid", "dual", "auto"]))
 def test_no_run_beats_its_bound(run, method):
     """Preempted, chunked, in blocks, with arrivals between steps: it always holds."""
@@ -35,7 +35,7 @@ def test_no_run_beats_its_bound(run, method):
         assert found.method in ("fluid", "seconds")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data(), st.sampled_from(["fcfs", "svf"]), st.sampled_from(["fluid", "dual"]))
 def test_good_runs_of_few_requests_do_not_beat_it_either(data, policy, method):
     """Where a bound is tight: few requests, prompts of one token among them."""

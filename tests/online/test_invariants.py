@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from online.invariants import BrokenRunError, check_log
 from online.run_log import NEVER
@@ -14,6 +14,7 @@ from online.simulator import simulate
 from sortedf.engine_model import EngineModel
 from sortedf.traces import Trace
 from tests.online.runs import restless_runs
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kernel
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(restless_runs())
 def test_any_run_keeps_them(run):
     """Whatever a policy does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.arrivals import arrive
@@ -16,14 +16,14 @@ from sortedf.step_time import PRESETS, UNIT_STEPS
 from sortedf.traces import Trace
 from tests.online.runs import STEP_TIMES
 from tests.online.strategies import rules_for
-from tests.strategies import instances
+from tests.strategies import examples, instances
 
 pytestmark = pytest.mark.kernel
 
 MIX = generate("mix", 300, seed=1)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data(), st.sampled_from(STEP_TIMES))
 def test_no_engine_is_busy_for_less(data, step_time):
     """The least busy time is below that of any run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.passing import EVERY, BoundedPassing
@@ -13,6 +13,7 @@ from online.simulator import simulate
 from sortedf.engine_model import EngineModel
 from sortedf.traces import Trace
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -101,7 +102,7 @@ def test_honest_clients_are_near_fcfs_at_worst(name):
 
 @pytest.mark.parametrize(("name", "options"), POLICY_OPTIONS[::4])
 @given(case=cases(max_requests=8, max_length=14), factor=st.sampled_from([0.0, 1.0]))
-@settings(max_examples=10)
+@examples(10)
 def test_every_policy_runs_to_the_end_with_it(name, options, case, factor):
     instance, rules = case
     run(instance, rules, make_policy(name, max_passed=factor, **options))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -24,6 +24,7 @@ from sortedf.traces.prefix_ids import PrefixIds
 from tests.online.naive import Request
 from tests.online.naive_cache import NaiveCachingEngine
 from tests.online.strategies import Restless, rules_for
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -44,7 +45,7 @@ prompts_of_two = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data(), prompts_of_two, st.integers(0, 2**32))
 def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
     """Equal prompts, second copies, evictions: the same blocks are found and lost."""
@@ -90,7 +91,7 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
             assert (engine._cache.forest.leaf[i] >= 0) <= (i in running)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     prompts_of_two,
     st.sampled_from(["fcfs", "svf", "svf-boost", "svf-blind", "srpt", "las"]),
@@ -108,7 +109,7 @@ def test_every_policy_finishes_and_keeps_the_books(prompts, policy):
     assert 0 <= found.hit_rate <= 1
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(prompts_of_two, st.sampled_from(["svf", "mc-sf", "sorted-f-online"]))
 def test_nothing_is_preempted_with_true_lengths(prompts, policy):
     """Look-ahead counts what is shared once, and still never overflows."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.prefix_forest import NO_NODE, PrefixForest
+from tests.strategies import examples
 
 SIZE = 2
 
@@ -34,7 +35,7 @@ events = st.lists(st.tuples(st.sampled_from("lsxx"), st.integers(0, 7)), max_siz
 
 
 @given(st.lists(prompts, min_size=8, max_size=8), events)
-@settings(max_examples=300)
+@examples(300)
 def test_follows_who_comes_runs_and_goes(tokens, events):
     """Whoever runs holds its own blocks, and each node counts who holds it."""
     chains = [chain_of(t) for t in tokens]

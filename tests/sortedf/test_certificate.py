@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, bound, generate
@@ -26,7 +26,7 @@ from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate
 from sortedf.row_certificate import RowCertificate
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 CERTIFIED = sorted(certified_bounds())
 """Bounds that always come with a certificate."""
@@ -240,7 +240,7 @@ def test_every_bound_can_be_checked_by_anybody(name, lengths, instance, tmp_path
     assert proven_bound(instance, again) == found.value == again.bound
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(instances(max_requests=5, max_length=6, engine=engines()))
 def test_every_bound_of_tiny_instances_can_be_checked(instance):
     """With arrivals and blocks, empty instances too."""
@@ -250,7 +250,7 @@ def test_every_bound_of_tiny_instances_can_be_checked(instance):
         assert proven_bound(instance, found.certificate) == found.value
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_growth_certificate_proves_more_than_the_optimum(instance, data):
     """Whoever made it up."""
@@ -266,7 +266,7 @@ def test_no_growth_certificate_proves_more_than_the_optimum(instance, data):
     assert proven_bound(instance, certificate) <= naive.best_tel(instance)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_rows_prove_more_than_the_optimum(instance, data):
     """Any divisors and weights."""

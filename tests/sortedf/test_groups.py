@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import Instance
@@ -19,7 +19,7 @@ from sortedf.groups import (
 )
 from sortedf.options import Options
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 pytestmark = pytest.mark.kernel
 
@@ -83,7 +83,7 @@ def test_local_swap_ends_where_no_single_move_helps(instance):
             assert f_of(instance, sorted(group)) >= best
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(600, 900), st.integers(0, 5))
 def test_quantiles_of_a_large_pool_are_sampled(n, seed):
     """Above the sample size the group depends on the seed alone, and is feasible."""

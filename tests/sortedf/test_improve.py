@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, Schedule, check, place, solve
@@ -27,7 +27,7 @@ from sortedf.improve.guide_kernels import (
 from sortedf.improve.running_kernels import insert_running, measure_room, wait_of
 from sortedf.stop import NoImprovement, Rounds, TargetGap, TimeLimit
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 TEL = Objective()
 
@@ -40,7 +40,7 @@ def mixed(n: int, seed: int, budget: int = 4000) -> Instance:
 
 
 @pytest.mark.kernel
-@settings(max_examples=40)
+@examples(40)
 @given(instances(engine=engines()), st.integers(0, 3))
 def test_schedules_are_feasible(instance, seed):
     """Arrivals, blocks and caps included, and every request is started once."""
@@ -51,7 +51,7 @@ def test_schedules_are_feasible(instance, seed):
     assert found.history[-1][1] == found.schedule.tel
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_nothing_beats_the_optimum(instance):
     """Exhaustive search finds nothing better; without blocks nearly always the same."""
@@ -89,7 +89,7 @@ def prices_of(guide: Guide) -> list[float]:
 
 
 @pytest.mark.kernel
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=6), st.none() | st.integers(1, 30))
 def test_costs_are_those_of_the_twin(instance, cap):
     """Two differences of sums give what a loop over the steps gives."""
@@ -103,7 +103,7 @@ def test_costs_are_those_of_the_twin(instance, cap):
 
 
 @pytest.mark.kernel
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_requests=8), st.integers(0, 5))
 def test_what_a_search_says_it_lost_is_what_it_lost(instance, seed):
     """Costs of the starts and of free memory, from the finished schedule."""
@@ -125,7 +125,7 @@ def test_what_a_search_says_it_lost_is_what_it_lost(instance, seed):
 
 
 @pytest.mark.kernel
-@settings(max_examples=60)
+@examples(60)
 @given(instances(engine=engines(), arrivals=False), st.data())
 def test_a_request_fits_if_the_twin_says_so(instance, data):
     """Given what runs; with blocks it may be refused although it would fit."""

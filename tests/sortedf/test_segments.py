@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sortedf import Instance, Schedule, Status, bound, check, solve
 from sortedf.certificate import (
@@ -21,7 +21,7 @@ from sortedf.certificate import (
 from sortedf.errors import CertificateError
 from sortedf.segments import joined, segments
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 def pairs(n: int) -> Instance:
@@ -31,7 +31,7 @@ def pairs(n: int) -> Instance:
     return Instance(*lengths, 120, np.repeat(np.arange(n // 2) * 10**6, 2))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=5, max_length=5, engine=engines()))
 def test_segments_lose_nothing(instance):
     """The least TEL of the whole is the sum of the segments' least ones."""

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lp import dual
@@ -30,7 +30,7 @@ from sortedf.methods import RULES, best_list
 from sortedf.options import Options
 from sortedf.stop import Rounds
 from tests import naive
-from tests.strategies import engines, instances, shared_instances
+from tests.strategies import engines, examples, instances, shared_instances
 
 CORE = ("auto", "fcfs", "mc-sf", "total-size", "svf", "lpt")
 CORE += ("sorted-f", "exact", "exact-dp", "local-swap", "quantile-greedy")
@@ -40,7 +40,7 @@ CORE += ("sorted-f-co-start",)
 SHARED = [name for name, method in METHODS.items() if method.shared]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(shared_instances(max_requests=4, max_length=5), st.integers(0, 2))
 def test_methods_for_shared_prefixes_are_not_below_the_optimum(instance, backfill):
     """The checker, which collects what is held, agrees; "auto" is not above any."""
@@ -94,7 +94,7 @@ def test_every_method_is_feasible_and_not_below_the_bound(instance, backfill, se
         assert report.tel == result.tel >= result.lower_bound
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_no_method_beats_the_optimum_and_optimal_means_optimal(instance):
     """Where the status says optimal, exhaustive search finds nothing better."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance, bound
@@ -20,7 +20,7 @@ from sortedf.errors import CertificateError
 from sortedf.shared_prefixes import SharedPrefixes
 from sortedf.split_certificate import SplitCertificate
 from tests import naive
-from tests.strategies import shared_instances
+from tests.strategies import examples, shared_instances
 
 SHARED = SharedPrefixes([-1, 0], [6, 2], [0, 1, 1])
 INSTANCE = Instance(
@@ -53,7 +53,7 @@ def random_split(instance: Instance, rng: np.random.Generator) -> SplitCertifica
     )  # fmt: skip
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(shared_instances(min_requests=2, max_requests=4, max_length=5), st.integers(0))
 def test_no_split_proves_more_than_the_optimum(instance, seed):
     """Good prices or absurd ones."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -18,7 +19,7 @@ every_policy = pytest.mark.parametrize(("name", "options"), POLICY_OPTIONS)
 
 @every_policy
 @given(cases(max_requests=8, max_length=9), st.sampled_from([0.1, 1.0, 10.0]))
-@settings(max_examples=15)
+@examples(15)
 def test_everything_finishes_and_nothing_overflows(name, options, case, off):
     """Whatever the rules, and with predictions off by ten times either way."""
     instance, rules = case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from online.policies.least_work import OwnWork
 from online.policy import make_policy
@@ -15,9 +15,10 @@ from sortedf.engine_plan.starting_orders import by_least_work
 from sortedf.generator import generate
 from sortedf.step_time import PRESETS, StepTime
 from tests.sortedf.engine_plan.workloads import workloads
+from tests.strategies import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(workloads(max_requests=8, max_length=9))
 def test_it_ranks_as_the_planner_does(workload):
     """Where prompts and decoded tokens cost alike and blocks are tokens, exactly."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, place
 from sortedf.methods.table import RULES
 from sortedf.options import Options
 from tests.online.policies.engine_runs import run
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 pytestmark = pytest.mark.kernel
 
 
 @pytest.mark.parametrize("name", ["fcfs", "mc-sf", "total-size", "svf"])
 @given(instances(engine=engines(), max_requests=9), st.integers(0, 3))
-@settings(max_examples=40)
+@examples(40)
 def test_equals_placement(name, instance, backfill):
     """Same starts, arrivals and caps included; the engine has nothing to preempt."""
     # A policy ranks by the plain volume; the offline rule by the volume in blocks.
@@ -45,7 +45,7 @@ def test_equals_placement(name, instance, backfill):
 
 
 @given(instances(arrivals=False, max_requests=9), st.integers(0, 2))
-@settings(max_examples=40)
+@examples(40)
 def test_sorted_f_online_is_sorted_f_on_a_backlog(instance, backfill):
     """With everything there at once and exact groups it is the offline method."""
     rules = instance.engine

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.hint_trust import HintTrust
@@ -21,6 +21,7 @@ from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import StepTime
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -103,7 +104,7 @@ news_items = st.lists(
     st.sampled_from([0.5, 1.0, 2.0]),
     st.sampled_from([None, None, 0.0, 1.5]),
 )
-@settings(max_examples=25)
+@examples(25)
 def test_asking_or_not_makes_no_difference(
     name, options, case, step_time, max_wait_s, news, predictor, off, max_passed
 ):
@@ -148,7 +149,7 @@ class Forgetful:
     st.sampled_from([0.3, 1.0, 2.0]),
     st.sampled_from(["recompute", "restart"]),
 )
-@settings(max_examples=100)
+@examples(100)
 def test_a_standing_answer_is_as_good_as_a_new_one(
     name, options, case, step_time, news, off, eviction
 ):
@@ -200,7 +201,7 @@ def test_most_steps_are_quiet_under_load(name, off):
 
 
 @given(cases(max_requests=8, max_length=14), st.sampled_from([0.5, 1.0, 2.0]))
-@settings(max_examples=150)
+@examples(150)
 @pytest.mark.parametrize("backfill", [0, 2])
 def test_a_forecast_that_still_holds_is_as_good_as_a_new_one(backfill, case, off):
     """What an answer says of the steps to come never keeps anybody waiting."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -14,6 +14,7 @@ from online.requests import RequestTable
 from online.state import State
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -119,7 +120,7 @@ def begun(cache, made):
 
 
 @given(moments())
-@settings(max_examples=400)
+@examples(400)
 def test_equals_holding_the_blocks_one_by_one(moment):
     """Neither more nor fewer start than there is room for, with what is shared."""
     cache, decode, made, waiting, backfill, more, extra, seqs = moment

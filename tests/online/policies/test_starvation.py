@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from online.policy import make_policy
 from online.starvation import BoundedWait
@@ -12,6 +12,7 @@ from online.state import Decision
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import POLICY_OPTIONS, cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -32,7 +33,7 @@ def test_a_policy_that_holds_back_is_overruled_in_time():
 
 
 @given(cases(max_requests=9, max_length=9))
-@settings(max_examples=60)
+@examples(60)
 def test_without_patience_all_are_served_as_they_come(case):
     """A maximum of 0 makes any policy first come, first served."""
     instance, rules = case

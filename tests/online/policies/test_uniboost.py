@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.policies.parts.boost import AdaptiveGamma, boost, tail_slope
@@ -16,12 +16,13 @@ from online.policies.uniboost import Boosted, FixedGamma
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
 
 @given(cases(max_requests=9, max_length=10), st.sampled_from([math.inf, 1e12]))
-@settings(max_examples=60)
+@examples(60)
 def test_an_infinite_gamma_is_first_come_first_served(case, gamma):
     """Every start, completion and preemption is the same, where the engine looks at
     whole prompts when it admits, as a preemptive policy does.
@@ -35,7 +36,7 @@ def test_an_infinite_gamma_is_first_come_first_served(case, gamma):
 
 
 @given(cases(max_requests=9, max_length=10))
-@settings(max_examples=60)
+@examples(60)
 def test_a_tiny_gamma_is_least_attained_service(case):
     """Every start, completion and preemption is the same, if arrivals, which tell
     requests with equal service apart in the score, do not evict anybody.
@@ -100,7 +101,7 @@ def test_thresholds_double():
 
 
 @given(cases(max_requests=8, max_length=12), st.integers(1, 4))
-@settings(max_examples=60)
+@examples(60)
 def test_memguard_evicts_logarithmically_often(case, first):
     """Each eviction comes after another threshold; however many requests press."""
     instance, rules = case

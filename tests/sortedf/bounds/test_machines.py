@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sortedf import EngineModel, Instance, Status, bound, generate, solve
 from sortedf.bounds.machines import num_places
 from sortedf.certificate import proven_bound
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instances(max_requests=4, max_length=5, engine=engines()))
 def test_it_is_not_above_the_optimum(instance):
     """With every cap, with arrivals and blocks; its certificate proves the same."""
@@ -21,7 +21,7 @@ def test_it_is_not_above_the_optimum(instance):
     assert proven_bound(instance, found.certificate) == found.value
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=4, max_length=5, arrivals=False))
 def test_it_is_the_optimum_where_only_places_bind(instance):
     """Memory for all at once, but few places."""

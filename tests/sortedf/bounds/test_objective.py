@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import BOUNDS, Instance, solve
@@ -16,11 +16,11 @@ from sortedf.bounds.objective import (
 )
 from sortedf.improve import Objective
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_nothing_is_below(instance, data):
     """No schedule of any list, and no rotated list of starts."""
     n = instance.num_requests
@@ -45,7 +45,7 @@ def test_equal_weights_give_the_fluid_bound(instance):
 
 
 @given(instances(max_requests=3, max_length=4))
-@settings(max_examples=30)
+@examples(30)
 def test_weights_of_one_stay_below_the_optimum(instance):
     """Exhaustive search."""
     n = instance.num_requests

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.simulator import simulate
@@ -29,11 +29,12 @@ from sortedf.traces import Trace
 from tests.sortedf.engine_plan import naive_seconds
 from tests.sortedf.engine_plan.brute import least_total
 from tests.sortedf.engine_plan.workloads import workloads
+from tests.strategies import examples
 
 UNIT_PRICE = st.integers(0, 7)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workloads(max_requests=2))
 def test_no_engine_schedule_is_below_it(workload: EngineWorkload) -> None:
     """Whatever an engine may do, it takes at least as long in all."""
@@ -43,7 +44,7 @@ def test_no_engine_schedule_is_below_it(workload: EngineWorkload) -> None:
     assert found.total_s <= best
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(workloads(max_requests=4, max_length=9), st.tuples(*[UNIT_PRICE] * 3))
 def test_certificate_is_its_slow_twin_rounded_down_once_per_request(
     workload: EngineWorkload, parts: tuple[int, int, int]
@@ -68,7 +69,7 @@ def test_certificate_is_its_slow_twin_rounded_down_once_per_request(
     assert slow * UNITS - workload.num_requests <= value <= slow * UNITS
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(workloads(max_requests=4, max_length=9))
 def test_search_reckons_with_what_is_proven_in_the_end(
     workload: EngineWorkload,
@@ -105,7 +106,7 @@ def test_search_reckons_with_what_is_proven_in_the_end(
     assert max(total, float(alone)) == pytest.approx(claim.bound / UNITS, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(workloads(max_requests=2, max_length=2), st.data())
 def test_no_changed_certificate_proves_too_much(
     workload: EngineWorkload, data: st.DataObject

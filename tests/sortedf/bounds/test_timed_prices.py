@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf.bounds import seconds
@@ -26,13 +26,14 @@ from tests.sortedf.engine_plan.brute import least_total
 from tests.sortedf.engine_plan.naive_timed import Steps
 from tests.sortedf.engine_plan.timed_claims import timed_claims
 from tests.sortedf.engine_plan.workloads import workloads
+from tests.strategies import examples
 
 
 def _mix(workload: EngineWorkload) -> tuple[int, ...]:
     return (MIX_SCALE, *(0 for _ in workload.step_times[1:]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workloads(max_requests=2), st.data())
 def test_no_engine_schedule_is_below_what_any_prices_prove(
     workload: EngineWorkload, data: st.DataObject
@@ -44,7 +45,7 @@ def test_no_engine_schedule_is_below_what_any_prices_prove(
     assert timed_certificate(workload, _mix(workload)).bound <= best
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(workloads(max_requests=2, max_length=2), st.data())
 def test_no_changed_certificate_proves_too_much(
     workload: EngineWorkload, data: st.DataObject
@@ -69,7 +70,7 @@ def test_no_changed_certificate_proves_too_much(
         assert value <= best
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 40), st.integers(2, 40), st.integers(1, 3), st.booleans(), st.data()
 )
@@ -100,7 +101,7 @@ def test_no_choice_of_steps_pays_less_than_the_least(
             assert value / UNITS**2 <= paid * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workloads(max_requests=4, max_length=9))
 def test_search_reckons_with_what_is_proven_in_the_end(
     workload: EngineWorkload,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.policies.planned import PlannedSteps
@@ -21,6 +21,7 @@ from sortedf.step_time import PRESETS, StepTime
 from sortedf.traces import Trace
 from tests.sortedf.engine_plan.brute import least_total
 from tests.sortedf.engine_plan.workloads import workloads
+from tests.strategies import examples
 
 admissions = st.builds(
     Admission,
@@ -30,7 +31,7 @@ admissions = st.builds(
 
 
 @pytest.mark.kernel
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(workloads(max_requests=8, max_length=9), admissions, st.randoms())
 def test_any_order_is_a_plan_that_the_checker_confirms(workload, admission, random):
     """The slow engine admits each request in its step, and comes to the same end."""
@@ -45,7 +46,7 @@ def test_any_order_is_a_plan_that_the_checker_confirms(workload, admission, rand
 
 
 @pytest.mark.kernel
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(workloads(max_requests=8, max_length=9), admissions)
 def test_the_step_engine_follows_a_plan_step_for_step(workload, admission):
     """vLLM's rules, run by another engine: the same steps, and nothing is evicted."""
@@ -67,7 +68,7 @@ def test_the_step_engine_follows_a_plan_step_for_step(workload, admission):
     assert log.num_steps == plan.num_steps
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     workloads(max_requests=3), st.sampled_from(["auto", "fcfs", "svf", "least-work"])
 )
@@ -79,7 +80,7 @@ def test_no_plan_beats_the_best_of_all(workload, method):
     assert seconds_bound(workload).total_s <= best
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(workloads(max_requests=6, max_length=6))
 def test_auto_is_never_worse_than_a_rule(workload):
     """It tries them all."""
@@ -88,7 +89,7 @@ def test_auto_is_never_worse_than_a_rule(workload):
         assert best <= plan_engine(workload, method).plan.total_s + 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(workloads(max_requests=6, max_length=6), st.data())
 def test_a_plan_with_one_start_changed_is_refused_or_still_one(workload, data):
     """The checker finds who has no room, or recomputes what the change is worth."""
@@ -156,7 +157,7 @@ def test_a_real_mix_is_planned_well_above_no_more_than_it_must_be():
     assert isinstance(auto.plan, EnginePlan)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workloads(max_requests=6, max_length=6), st.integers(1, 4), st.integers(1, 9))
 def test_limits_of_admission_are_kept_and_followed(workload, places, allowance):
     """Never do more requests run than places, and the checker knows of no limits."""

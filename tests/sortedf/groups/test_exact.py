@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import METHODS, Instance, Status, check, solve
@@ -27,7 +27,7 @@ from sortedf.groups.pool import largest_size
 from sortedf.methods import RULES
 from sortedf.options import Options
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 pytestmark = pytest.mark.kernel
 
@@ -262,7 +262,7 @@ def test_selector_remembers_that_it_was_stopped():
     assert METHODS["exact"].solve(subset_sums(20), Options()).complete
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(st.integers(0, 2**32))
 def test_mixed_backlogs_agree_with_the_dynamic_program(seed):
     """Chats and documents: a whole order, group by group."""

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import Instance, Schedule, check, generate, place
@@ -20,7 +20,7 @@ from sortedf.improve.list_kernels import list_starts, place_next
 from sortedf.improve.random_kernels import RANDOM_MODULUS, next_random
 from sortedf.stop import Rounds, TimeLimit
 from tests import naive
-from tests.strategies import engines, instances
+from tests.strategies import engines, examples, instances
 
 TEL = Objective()
 
@@ -45,7 +45,7 @@ def naive_list(instance: Instance, delay: list[int]) -> list[int]:
 
 
 @pytest.mark.kernel
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_requests=8, engine=engines()), st.data())
 def test_a_list_is_placed_as_by_the_twin(instance, data):
     """Step by step; with blocks a start may be later, and the schedule is feasible."""
@@ -63,7 +63,7 @@ def test_a_list_is_placed_as_by_the_twin(instance, data):
 
 
 @pytest.mark.kernel
-@settings(max_examples=40)
+@examples(40)
 @given(instances(), st.randoms())
 def test_every_schedule_is_a_list_with_delays(instance, random):
     """So that annealing can start from any."""
@@ -78,7 +78,7 @@ def test_every_schedule_is_a_list_with_delays(instance, random):
 
 
 @pytest.mark.kernel
-@settings(max_examples=25)
+@examples(25)
 @given(instances(max_requests=7, engine=engines()), st.integers(1, 2**31 - 2))
 def test_the_value_is_that_of_the_list(instance, seed):
     """What annealing says it found is what a placement from scratch gives."""
@@ -114,7 +114,7 @@ def test_a_block_is_moved_and_nothing_else(items, data):
 
 
 @pytest.mark.kernel
-@settings(max_examples=40)
+@examples(40)
 @given(instances(max_requests=8), st.integers(1, RANDOM_MODULUS - 1), st.integers(0, 4))
 def test_a_ruined_stretch_is_filled_by_who_can_start_soonest(instance, seed, low):
     """As the twin fills it, who places each list from scratch to see."""
@@ -154,7 +154,7 @@ def last_start(guide: Guide, order: list[int]) -> int:
     return [place_next(guide, line, k, i, 0, room) for k, i in enumerate(order)][-1]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(instances(max_requests=4, max_length=5))
 def test_tiny_instances_are_solved_to_optimality(instance):
     """By a few rounds, checked against exhaustive search."""
@@ -237,7 +237,7 @@ def test_caps_and_other_objectives_are_annealed_too(monkeypatch):
 
 
 @pytest.mark.kernel
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_requests=6), st.integers(1, 30))
 def test_costs_of_a_list_count_lateness(instance, cap):
     """Weighted completions, and what comes after the deadline."""

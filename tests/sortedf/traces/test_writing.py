@@ -6,13 +6,14 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf.arrays import MAX_TOKENS
 from sortedf.errors import OutputError, TraceError
 from sortedf.traces import Trace, read_trace, write_trace
 from sortedf.traces.prefix_ids import PrefixIds
+from tests.strategies import examples
 
 TRACE = Trace([3, 1], [2, 4], [0, 1.5])
 NAMES = ["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet", "t", "t.CSV"]
@@ -31,7 +32,7 @@ def test_every_kind_of_file_reads_back_the_same(tmp_path_factory, name):
         pytest.importorskip("pyarrow")
     path = tmp_path_factory.mktemp("round") / name
 
-    @settings(max_examples=25)
+    @examples(25)
     @given(st.lists(request, min_size=1, max_size=8))
     def round_trip(requests):
         prefill, decode, arrival_s = map(list, zip(*requests, strict=True))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online import step_kernels as k
@@ -24,6 +24,7 @@ from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.policies.engine_runs import cases, run
 from tests.online.policies.states import World
 from tests.online.policies.test_queues import comings_and_goings, play
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -237,7 +238,7 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
 
 
 @given(cases(max_requests=9, max_length=9))
-@settings(max_examples=40)
+@examples(40)
 def test_without_a_boost_it_is_first_come_first_served(case):
     """An infinite gamma leaves arrival alone."""
     instance, rules = case
@@ -246,7 +247,7 @@ def test_without_a_boost_it_is_first_come_first_served(case):
 
 
 @given(cases(max_requests=9, max_length=9), st.sampled_from([0.1, 10.0]))
-@settings(max_examples=30)
+@examples(30)
 def test_the_blind_one_does_not_look_at_what_is_told(case, off):
     """Predicted lengths make no difference to it."""
     instance, rules = case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online.policies.parts.responses import response_times
@@ -13,6 +13,7 @@ from online.policy import make_policy
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from tests.online.policies.engine_runs import cases, run
+from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -30,7 +31,7 @@ class Listening:
 
 
 @given(cases(max_requests=8, max_length=8), st.sampled_from(["fcfs", "las", "srpt"]))
-@settings(max_examples=60)
+@examples(60)
 def test_they_are_those_of_the_log(case, name):
     """Each is the response time of another request, to the last digit."""
     instance, rules = case
