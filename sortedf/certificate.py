@@ -21,12 +21,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sortedf.atomic import atomic_path
 from sortedf.charges import charged_instance
+from sortedf.claim import Claim
 from sortedf.errors import CertificateError
 from sortedf.growth_certificate import GrowthCertificate, growth_rows_prove
 from sortedf.json_values import read_json
@@ -36,6 +37,7 @@ from sortedf.shown import shown_repr
 from sortedf.split_certificate import SplitCertificate, split_proves
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -49,23 +51,17 @@ CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
+class Certificate(Claim):
     """A claimed lower bound and its proof by prices of KV.
 
     Attributes
     ----------
-    instance_hash : str
-        `instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
     scale_bits : int
         `q`: prices are multiples of `2^-q`.
     price : int64 array, shape (T,)
         `lambda_t 2^q` for the steps `t = 1, ..., T`.
     """
 
-    instance_hash: str
-    bound: int
     scale_bits: int
     price: Ints
 
@@ -79,41 +75,31 @@ class SumPart:
     request : int64 array
         Their ids. In the instance that the certificate is about they are numbered in
         this order, and the first of them arrives at step 0.
-    certificate : Certificate, GrowthCertificate or RowCertificate
+    certificate : Claim
     """
 
     request: Ints
-    certificate: AnyCertificate
+    certificate: Claim
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumCertificate:
+class SumCertificate(Claim):
     """A claim for a whole, and proofs for parts that have all its requests once.
 
     Attributes
     ----------
-    instance_hash : str
-        `instance_hash` of the whole.
-    bound : int
-        The claimed lower bound on TEL.
     part : tuple of SumPart
     """
 
-    instance_hash: str
-    bound: int
     part: tuple[SumPart, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChargeCertificate:
+class ChargeCertificate(Claim):
     """A claimed lower bound, charges for shared prefixes, and a proof with them.
 
     Attributes
     ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
     node, member, charge : int64 arrays of equal length
         What each request below a node is charged for it, in parts
         of a token (`sortedf.charges.UNIT`).
@@ -121,18 +107,11 @@ class ChargeCertificate:
         One: all requests, and the certificate of a bound with charged prompts.
     """
 
-    instance_hash: str
-    bound: int
     node: Ints
     member: Ints
     charge: Ints
     part: tuple[SumPart, ...]
 
-
-AnyCertificate: TypeAlias = (
-    "Certificate | ChargeCertificate | GrowthCertificate | MachinesCertificate | "
-    "RowCertificate | SplitCertificate | SumCertificate"
-)
 
 KINDS: dict[str, type[Any]] = {
     "sortedf dual prices": Certificate,
@@ -160,7 +139,7 @@ def instance_hash(instance: Instance) -> str:
     return digest.hexdigest()
 
 
-def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
+def proven_bound(instance: Instance, certificate: Claim) -> int:
     """Evaluate a certificate and return the lower bound that it proves.
 
     It can be below or above the certificate's own claim.
@@ -176,23 +155,11 @@ def proven_bound(instance: Instance, certificate: AnyCertificate) -> int:
             "the certificate is for another instance: requests, KV budget, arrivals "
             "and engine parameters must be the same."
         )
-    if isinstance(certificate, ChargeCertificate):
-        return _charges_prove(instance, certificate)
-    if isinstance(certificate, SplitCertificate):
-        return split_proves(instance, certificate)
-    if instance.prefixes is not None and not isinstance(certificate, SumCertificate):
+    if instance.prefixes is not None and not isinstance(certificate, KNOW_PREFIXES):
         raise CertificateError(
             "the certificate does not know the prefixes that prompts share."
         )
-    if isinstance(certificate, GrowthCertificate):
-        return growth_rows_prove(instance, certificate)
-    if isinstance(certificate, RowCertificate):
-        return rows_prove(instance, certificate)
-    if isinstance(certificate, MachinesCertificate):
-        return machines_prove(instance)
-    if isinstance(certificate, SumCertificate):
-        return _parts_prove(instance, certificate)
-    return _prices_prove(instance, certificate)
+    return PROOFS[type(certificate)](instance, certificate)
 
 
 def _parts_prove(instance: Instance, certificate: SumCertificate) -> int:
@@ -304,14 +271,29 @@ def _refuse_bad_prices(instance: Instance, price: Ints, bits: int) -> None:
         raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
 
 
-def write_certificate(certificate: AnyCertificate, path: str | PathLike[str]) -> None:
+PROOFS: dict[type[Claim], Callable[[Instance, Any], int]] = {
+    Certificate: _prices_prove,
+    GrowthCertificate: growth_rows_prove,
+    RowCertificate: rows_prove,
+    MachinesCertificate: lambda instance, _: machines_prove(instance),
+    ChargeCertificate: _charges_prove,
+    SplitCertificate: split_proves,
+    SumCertificate: _parts_prove,
+}
+"""What evaluates each kind of certificate."""
+
+KNOW_PREFIXES = (ChargeCertificate, SplitCertificate, SumCertificate)
+"""Kinds whose proofs hold where prompts share prefixes."""
+
+
+def write_certificate(certificate: Claim, path: str | PathLike[str]) -> None:
     """Write a certificate as one JSON object, atomically."""
     content = _content(certificate)
     with atomic_path(path) as unfinished:
         unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
-def _content(certificate: AnyCertificate) -> dict[str, Any]:
+def _content(certificate: Claim) -> dict[str, Any]:
     kind = next(name for name, each in KINDS.items() if type(certificate) is each)
     content: dict[str, Any] = {"kind": kind}
     for field in fields(certificate):
@@ -326,7 +308,7 @@ def _content(certificate: AnyCertificate) -> dict[str, Any]:
     return content
 
 
-def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
+def read_certificate(path: str | PathLike[str]) -> Claim:
     """Read a certificate of any kind.
 
     Raises
@@ -337,7 +319,7 @@ def read_certificate(path: str | PathLike[str]) -> AnyCertificate:
     return _from_content(str(path), read_json(path, CertificateError))
 
 
-def _from_content(name: str, content: object) -> AnyCertificate:
+def _from_content(name: str, content: object) -> Claim:
     if not isinstance(content, dict):
         raise CertificateError(f"{name} must hold one JSON object.")
     kind = content.get("kind")
@@ -351,7 +333,7 @@ def _from_content(name: str, content: object) -> AnyCertificate:
         for field in fields(KINDS[kind])
         if field.default is MISSING or field.name in content
     }
-    certificate: AnyCertificate = KINDS[kind](**values)
+    certificate: Claim = KINDS[kind](**values)
     return certificate
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS
+from sortedf.claim import Claim
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -43,15 +44,11 @@ MAX_HORIZON = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GrowthCertificate:
+class GrowthCertificate(Claim):
     """A claimed lower bound and its proof by growth rows.
 
     Attributes
     ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
     scale_bits : int
         `q`: prices are multiples of `2^-q`.
     theta : int
@@ -62,8 +59,6 @@ class GrowthCertificate:
         `nu_t 2^q`.
     """
 
-    instance_hash: str
-    bound: int
     scale_bits: int
     theta: int
     horizon: Ints

@@ -294,6 +294,11 @@ def place_ranked(
             now = min(now, not_before[window[j]])
 
 
+# The next two repeat `_earliest` and `_insert` with the nodes of shared prefixes. One
+# body with an empty forest for both would make placing without prefixes, where most of
+# the searches spend their time, take 1.3 to 1.6 times as long.
+
+
 @kernel
 def _earliest_shared(
     step: int,

@@ -12,24 +12,15 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sortedf.claim import Claim
+
 if TYPE_CHECKING:
     from sortedf.instance import Instance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MachinesCertificate:
-    """A claimed lower bound that the instance alone proves.
-
-    Attributes
-    ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance.
-    bound : int
-        The claimed lower bound on TEL.
-    """
-
-    instance_hash: str
-    bound: int
+class MachinesCertificate(Claim):
+    """A claimed lower bound that the instance alone proves."""
 
 
 def machines_prove(instance: Instance) -> int:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.claim import Claim
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -47,15 +48,11 @@ PRECISION = 2**40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowCertificate:
+class RowCertificate(Claim):
     """A claimed lower bound and its proof by rounded memory rows.
 
     Attributes
     ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
     divisor : int64 array, shape (k,)
         `d` of each row.
     weight : int64 array, shape (k,)
@@ -64,8 +61,6 @@ class RowCertificate:
         Weights of the rows of `max_num_seqs` and of `max_batched_tokens`.
     """
 
-    instance_hash: str
-    bound: int
     divisor: Ints
     weight: Ints
     places: int = 0

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.claim import Claim
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -40,15 +41,11 @@ LIMIT = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitCertificate:
+class SplitCertificate(Claim):
     """A claimed lower bound, prices of KV, and their split among requests.
 
     Attributes
     ----------
-    instance_hash : str
-        `sortedf.certificate.instance_hash` of the instance that the bound is for.
-    bound : int
-        The claimed lower bound on TEL.
     scale_bits : int
         `q`: prices are multiples of `2^-q`.
     end : int64 array, shape (K,)
@@ -63,8 +60,6 @@ class SplitCertificate:
         `x_imk 2^q`, by pair.
     """
 
-    instance_hash: str
-    bound: int
     scale_bits: int
     end: Ints
     price: Ints

@@ -12,7 +12,7 @@ from sortedf.instance import Instance
 from sortedf.registry import Table
 
 if TYPE_CHECKING:
-    from sortedf.certificate import AnyCertificate
+    from sortedf.claim import Claim
     from sortedf.schedule import Schedule
 
 
@@ -24,7 +24,7 @@ class Bound:
     ----------
     value : int
         In steps.
-    certificate : AnyCertificate, optional
+    certificate : Claim, optional
         An independent proof of the value, if the bound has one: see
         `sortedf.certificate`.
     schedule : Schedule, optional
@@ -39,7 +39,7 @@ class Bound:
     """
 
     value: int
-    certificate: AnyCertificate | None = None
+    certificate: Claim | None = None
     schedule: Schedule | None = None
     interrupted: bool = False
     method: str = ""

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sortedf.errors import CertificateError
 from sortedf.fluid_schedule import mean_busy_times
@@ -64,8 +64,8 @@ MIX_SCALE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class SecondsCertificate:
-    """A claim about total latency in seconds, and its proof by prices.
+class SecondsClaim:
+    """A claimed lower bound in seconds, and a step time that is at most the engine's.
 
     Attributes
     ----------
@@ -77,14 +77,24 @@ class SecondsCertificate:
         Weight of each of the engine's step times, over `MIX_SCALE`.
     coefficient : tuple of int
         `alpha, beta, gamma, delta`, in 1e-15 seconds.
-    price : tuple of int
-        `k, m, b`: of a request, a block and a token in a step, in 1e-15 seconds.
     """
 
     workload_sha256: str
     bound: int
     mix: tuple[int, ...]
     coefficient: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsCertificate(SecondsClaim):
+    """A claim about total latency in seconds, and its proof by prices.
+
+    Attributes
+    ----------
+    price : tuple of int
+        `k, m, b`: of a request, a block and a token in a step, in 1e-15 seconds.
+    """
+
     price: tuple[int, ...]
 
 
@@ -217,18 +227,7 @@ def _blocks_up_to(y: int, size: int) -> tuple[int, int, int]:
     )
 
 
-class _Claim(Protocol):
-    """What certificates in seconds have in common."""
-
-    @property
-    def workload_sha256(self) -> str: ...
-    @property
-    def mix(self) -> tuple[int, ...]: ...
-    @property
-    def coefficient(self) -> tuple[int, ...]: ...
-
-
-def refuse_other(workload: EngineWorkload, claim: _Claim) -> None:
+def refuse_other(workload: EngineWorkload, claim: SecondsClaim) -> None:
     """Raise if a certificate is for another workload, or its step time is too long."""
     if claim.workload_sha256 != workload.sha256():
         raise CertificateError(

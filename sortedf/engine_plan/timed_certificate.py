@@ -61,7 +61,7 @@ from itertools import pairwise
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from sortedf.engine_plan.seconds_certificate import UNITS, refuse_other
+from sortedf.engine_plan.seconds_certificate import UNITS, SecondsClaim, refuse_other
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -72,19 +72,11 @@ ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class TimedCertificate:
+class TimedCertificate(SecondsClaim):
     """A claim about total latency in seconds, and its proof by prices over time.
 
     Attributes
     ----------
-    workload_sha256 : str
-        `EngineWorkload.sha256` of the workload.
-    bound : int
-        The claimed lower bound on total latency, in 1e-15 seconds.
-    mix : tuple of int
-        Weight of each of the engine's step times, over `MIX_SCALE`.
-    coefficient : tuple of int
-        `alpha, beta, gamma, delta`, in 1e-15 seconds.
     ranges : tuple of tuple of int
         For each range of step lengths its first `z`, and `l, k, m, b`, in 1e-15
         seconds. The first one begins at 0, and each ends where the next one begins.
@@ -94,10 +86,6 @@ class TimedCertificate:
         Values of `r` between which chords are taken, in 1e-15 seconds, from 0 on.
     """
 
-    workload_sha256: str
-    bound: int
-    mix: tuple[int, ...]
-    coefficient: tuple[int, ...]
     ranges: tuple[tuple[int, ...], ...]
     knots: tuple[tuple[int, ...], ...]
     ratios: tuple[int, ...]
