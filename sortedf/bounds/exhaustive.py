@@ -14,7 +14,6 @@ import numpy as np
 
 from sortedf.arrays import exact_sum
 from sortedf.bounds.table import Bound, Stage, register_bound
-from sortedf.errors import TooLargeError
 from sortedf.jit import kernel
 from sortedf.placement import place
 from sortedf.schedule import Schedule
@@ -58,20 +57,10 @@ def _known(instance: Instance) -> Schedule:
     certified=False,
     quick=exhaustive_is_quick,
     stage=Stage.TINY,
+    most_requests=MAX_REQUESTS,
 )
 def exhaustive(instance: Instance, options: BoundOptions) -> Bound:
-    """Least TEL of any schedule, and one that has it.
-
-    Raises
-    ------
-    TooLargeError
-        If there are more than `MAX_REQUESTS` requests.
-    """
-    n = instance.num_requests
-    if n > MAX_REQUESTS:
-        raise TooLargeError(
-            f"the bound 'exhaustive' is for up to {MAX_REQUESTS} requests, not {n:,}."
-        )
+    """Least TEL of any schedule, and one that has it."""
     start = _known(instance).start.copy()
     engine = instance.engine
     _try_all(

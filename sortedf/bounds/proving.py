@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sortedf.bounds.options import BoundOptions
 from sortedf.bounds.table import BOUNDS, Bound, Stage, bound_method, quick_bounds
 from sortedf.certificate import SumCertificate, SumPart, instance_hash
+from sortedf.errors import TooLargeError
 from sortedf.instance import require_instance
 from sortedf.segments import horizon, joined, segments
 
@@ -81,7 +82,9 @@ def bound(
     Raises
     ------
     ValueError
-        If the method is unknown; the message lists the known ones.
+        If the method is unknown, with the list of known ones.
+    TooLargeError
+        If it does not take so many requests.
 
     Examples
     --------
@@ -183,6 +186,11 @@ def _prove(
         raise ValueError(
             f"the bound {method!r} does not know shared prefixes; choose one of: "
             f"{known}."
+        )
+    if not BOUNDS[method].takes(instance):
+        raise TooLargeError(
+            f"the bound {method!r} is for up to {BOUNDS[method].most_requests} "
+            f"requests, not {instance.num_requests:,}."
         )
     return _best_of([(method, options)], instance)
 

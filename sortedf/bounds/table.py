@@ -83,6 +83,8 @@ class BoundMethod:
         Instances at which "auto" uses it; none if left out.
     stage : Stage
         Its position in "auto".
+    most_requests : int, optional
+        Largest number of requests that it takes.
     """
 
     prove: Prover
@@ -92,6 +94,12 @@ class BoundMethod:
     quick: Quick | None = None
     stage: Stage = Stage.CLOSED_FORM
     shared: bool = False
+    most_requests: int | None = None
+
+    def takes(self, instance: Instance) -> bool:
+        """Whether the instance has few enough requests."""
+        most = self.most_requests
+        return most is None or instance.num_requests <= most
 
 
 BOUNDS: Table[BoundMethod] = Table("bound", "sortedf.bounds")
@@ -112,11 +120,14 @@ def register_bound(
     quick: Quick | None = None,
     stage: Stage = Stage.CLOSED_FORM,
     shared: bool = False,
+    most_requests: int | None = None,
 ) -> Callable[[Prover], Prover]:
     """Return a decorator that enters a bound into the table."""
 
     def add(prove: Prover) -> Prover:
-        method = BoundMethod(prove, about, cost, certified, quick, stage, shared)
+        method = BoundMethod(
+            prove, about, cost, certified, quick, stage, shared, most_requests
+        )
         BOUNDS.register(name)(method)
         return prove
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.arrays import checked_int
 from sortedf.bounds.stepwise_prices import stepwise_prices
 from sortedf.engine_plan.plan import Admission, Follower, most_running
 from sortedf.engine_plan.starting_orders import by_least_work, by_rule, starting_orders
 from sortedf.methods.table import RULES
+from sortedf.options import Options
 from sortedf.registry import load_plugins
 
 if TYPE_CHECKING:
@@ -127,23 +127,22 @@ def plan_engine(
             f"unknown method {method!r} for an engine; choose one of: "
             f"{', '.join(known)}."
         )
-    if backfill is not None:
-        backfill = checked_int("backfill", backfill, minimum=0, maximum=2**31)
     if prices is not None and len(prices.orders[0]) != workload.num_requests:
         raise ValueError(
             f"prices are for {len(prices.orders[0])} requests, and the workload has "
             f"{workload.num_requests}."
         )
+    options = Options(backfill=backfill, seed=seed, time_limit_s=time_limit)
     follower = Follower(workload)
     if method == "auto":
-        search = _Search(follower, backfill, began, time_limit, prices, on_better)
-        search.run(np.random.default_rng(seed))
+        search = _Search(follower, options, prices, on_better)
+        search.run(np.random.default_rng(options.seed))
         order, admission, name = search.order, search.admission, search.name
         complete, moves = not search.timed_out, search.moves
     else:
         order, admission, name = (
             _listed(workload, method),
-            Admission(backfill or 0),
+            Admission(options.backfill or 0),
             method,
         )
         complete, moves = True, 0
@@ -176,23 +175,21 @@ class _Search:
     def __init__(
         self,
         follower: Follower,
-        backfill: int | None,
-        began: float,
-        time_limit: float | None,
+        options: Options,
         prices: StepwisePrices | None,
         on_better: Callable[[float], None] | None,
     ) -> None:
         self.follower = follower
         self.prices = prices
+        backfill = options.backfill
         self.backfills = BACKFILLS if backfill is None else (backfill,)
-        self.time_limit = time_limit
+        self.options = options
         self.on_better = on_better
         self.order: Ints = by_rule(follower.workload, "fcfs")
         self.admission, self.name = Admission(self.backfills[0]), "fcfs"
         self.best = np.inf
         self.moves = 0
         self.timed_out = False
-        self._began = began
 
     def run(self, rng: np.random.Generator) -> None:
         """Try orders, tune their admission, and move requests."""
@@ -221,8 +218,8 @@ class _Search:
     def _by_prices(self) -> dict[str, Ints]:
         """Orders by the prices of a step's capacities, in a part of the time."""
         if self.prices is None:
-            limit = self.time_limit
-            deadline = None if limit is None else self._began + PRICING * limit
+            rest = self.options.rest_s
+            deadline = None if rest is None else time.perf_counter() + PRICING * rest
             self.prices = stepwise_prices(self.follower.workload, deadline)
         orders = enumerate(self.prices.orders, start=1)
         return {f"prices {k}": order for k, order in orders}
@@ -233,9 +230,8 @@ class _Search:
         return float(min(w.rules.tokens_cap, w.prefill.sum() + 1))
 
     def _late(self) -> bool:
-        if self.time_limit is not None and self.best < np.inf:
-            spent = time.perf_counter() - self._began
-            self.timed_out = self.timed_out or spent > self.time_limit
+        if self.best < np.inf:
+            self.timed_out = self.timed_out or self.options.out_of_time()
         return self.timed_out
 
     def _try(self, order: Ints, admission: Admission, name: str) -> float:
@@ -276,7 +272,9 @@ class _Search:
         if n < 2:
             return
         tried = 0
-        while not self._late() and (self.time_limit is not None or tried < MOVES):
+        while not self._late() and (
+            self.options.time_limit_s is not None or tried < MOVES
+        ):
             tried += 1
             order = _moved(self.order, rng)
             total = self.follower.total_s(order, self.admission, self.best)

@@ -28,6 +28,13 @@ def test_five_requests_are_refused():
         bound(Instance([3] * 5, [2] * 5, 5), "exhaustive")
 
 
+def test_it_is_for_the_same_sizes_wherever_it_is_asked():
+    """The entry's limit is the one that the refusal names."""
+    assert BOUNDS["exhaustive"].takes(Instance([3] * 4, [2] * 4, 5))
+    assert not BOUNDS["exhaustive"].takes(Instance([3] * 5, [2] * 5, 5))
+    assert BOUNDS["fluid"].takes(Instance([3] * 5, [2] * 5, 5))
+
+
 def test_auto_takes_it_where_there_are_few_ways_to_wait():
     """Two requests of any length, three or four short ones."""
     quick = BOUNDS["exhaustive"].quick
