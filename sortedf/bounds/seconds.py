@@ -29,6 +29,7 @@ from sortedf.engine_plan.seconds_certificate import (
     MIX_SCALE,
     UNITS,
     SecondsCertificate,
+    SecondsClaim,
     coefficients,
     seconds_prove,
 )
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sortedf.bounds.stepwise_prices import StepwisePrices
-    from sortedf.engine_plan.stepwise_certificate import StepwiseCertificate
-    from sortedf.engine_plan.timed_certificate import TimedCertificate
     from sortedf.engine_plan.workload import EngineWorkload
 
     Floats = NDArray[np.float64]
@@ -65,14 +64,14 @@ class SecondsBound:
     ----------
     total_s : float
         In seconds; never above the certificate's bound.
-    certificate : SecondsCertificate, TimedCertificate or StepwiseCertificate
+    certificate : SecondsClaim
     runtime_s : float
     prices : StepwisePrices, optional
         Prices of each step, where all are equally long: a plan can start from them.
     """
 
     total_s: float
-    certificate: SecondsCertificate | TimedCertificate | StepwiseCertificate
+    certificate: SecondsClaim
     runtime_s: float
     prices: StepwisePrices | None = None
 
@@ -103,7 +102,7 @@ def seconds_bound(workload: EngineWorkload) -> SecondsBound:
         (_priced(workload, mix) for mix in _mixes(len(workload.step_times))),
         key=lambda claim: claim.bound,
     )
-    claims: list[SecondsCertificate | TimedCertificate | StepwiseCertificate] = [best]
+    claims: list[SecondsClaim] = [best]
     prices = None
     if workload.is_backlog and workload.num_requests:
         claims.append(timed_certificate(workload, best.mix))

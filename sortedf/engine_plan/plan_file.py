@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sortedf.arrays import MAX_STEP
 from sortedf.atomic import atomic_path
-from sortedf.engine_plan.seconds_certificate import SecondsCertificate, seconds_prove
+from sortedf.engine_plan.seconds_certificate import (
+    SecondsCertificate,
+    SecondsClaim,
+    seconds_prove,
+)
 from sortedf.engine_plan.stepwise_certificate import (
     StepwiseCertificate,
     stepwise_prove,
@@ -19,6 +23,7 @@ from sortedf.json_values import read_json
 from sortedf.shown import shown_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     import numpy as np
@@ -30,14 +35,19 @@ if TYPE_CHECKING:
 PLAN = "sortedf engine plan"
 """Kind of the files."""
 
-AnyCertificate = SecondsCertificate | TimedCertificate | StepwiseCertificate
-
-CERTIFICATES: dict[str, type[AnyCertificate]] = {
+CERTIFICATES: dict[str, type[SecondsClaim]] = {
     "sortedf seconds": SecondsCertificate,
     "sortedf seconds over time": TimedCertificate,
     "sortedf prices of each step": StepwiseCertificate,
 }
 """Certificates by the kind of their files."""
+
+PROOFS: dict[type[SecondsClaim], Callable[[EngineWorkload, Any], int]] = {
+    SecondsCertificate: seconds_prove,
+    TimedCertificate: timed_prove,
+    StepwiseCertificate: stepwise_prove,
+}
+"""What evaluates each kind of certificate."""
 
 
 def write_plan(
@@ -126,7 +136,7 @@ def is_plan(path: str | PathLike[str]) -> bool:
 
 
 def write_seconds_certificate(
-    certificate: AnyCertificate, path: str | PathLike[str]
+    certificate: SecondsClaim, path: str | PathLike[str]
 ) -> None:
     """Write a certificate as one JSON object, atomically."""
     kind = next(k for k, v in CERTIFICATES.items() if isinstance(certificate, v))
@@ -137,7 +147,7 @@ def write_seconds_certificate(
 
 def read_seconds_certificate(
     path: str | PathLike[str],
-) -> AnyCertificate:
+) -> SecondsClaim:
     """Read a certificate of a bound in seconds.
 
     Raises
@@ -164,13 +174,9 @@ def read_seconds_certificate(
     return CERTIFICATES[kind](**values)
 
 
-def prove_in_seconds(workload: EngineWorkload, certificate: AnyCertificate) -> int:
+def prove_in_seconds(workload: EngineWorkload, certificate: SecondsClaim) -> int:
     """Evaluate a certificate of any kind: what it proves, in 1e-15 seconds."""
-    if isinstance(certificate, TimedCertificate):
-        return timed_prove(workload, certificate)
-    if isinstance(certificate, StepwiseCertificate):
-        return stepwise_prove(workload, certificate)
-    return seconds_prove(workload, certificate)
+    return PROOFS[type(certificate)](workload, certificate)
 
 
 def _typed(value: Any, kind: str) -> tuple[bool, Any]:

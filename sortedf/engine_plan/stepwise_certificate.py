@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.engine_plan.seconds_certificate import UNITS, refuse_other
+from sortedf.engine_plan.seconds_certificate import UNITS, SecondsClaim, refuse_other
 from sortedf.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -65,29 +65,19 @@ MAX_COST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class StepwiseCertificate:
+class StepwiseCertificate(SecondsClaim):
     """A claim about total latency, and its proof by prices of each step.
+
+    Of the coefficients only `alpha` is used.
 
     Attributes
     ----------
-    workload_sha256 : str
-        `EngineWorkload.sha256` of the workload.
-    bound : int
-        The claimed lower bound on total latency, in 1e-15 seconds.
-    mix : tuple of int
-        Weight of each of the engine's step times, over `MIX_SCALE`.
-    coefficient : tuple of int
-        `alpha` and three more of which nothing is made, in 1e-15 seconds.
     ends : tuple of int
         Last step of each stretch of steps with equal prices, ascending.
     prices : tuple of tuple of int
         `k, m, b` of a step in each stretch, over `PRICE_SCALE`.
     """
 
-    workload_sha256: str
-    bound: int
-    mix: tuple[int, ...]
-    coefficient: tuple[int, ...]
     ends: tuple[int, ...]
     prices: tuple[tuple[int, ...], ...]
 
