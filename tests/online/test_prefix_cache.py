@@ -21,7 +21,7 @@ from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 from sortedf.traces.prefix_ids import PrefixIds
-from tests.online.naive import Request
+from tests.online.naive import Request, compared_steps
 from tests.online.naive_cache import NaiveCachingEngine
 from tests.online.strategies import Restless, rules_for
 from tests.strategies import examples
@@ -60,31 +60,9 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
     twin = NaiveCachingEngine(
         rules,
         {i: Request(i, len(prompts[i]), decode[i]) for i in range(n)},
-        keys_of(prompts, decode, rules.block_size),
+        keys=keys_of(prompts, decode, rules.block_size),
     )
-    for i in range(n):
-        engine.add(i)
-        twin.waiting.append(i)
-    for _ in range(400):
-        if not engine.num_unfinished:
-            break
-        record = engine.step(0.0)
-        expected = twin.step(policy.decisions[-1])
-        assert list(record.started) == expected["started"]
-        assert list(record.preempted) == expected["preempted"]
-        assert list(record.finished) == expected["finished"]
-        for i, request in twin.requests.items():
-            made, computed, blocks, preemptions, recomputed, found = table.ints[
-                [k.OUTPUT_TOKENS, k.COMPUTED, k.BLOCKS, k.PREEMPTIONS, k.RECOMPUTED,
-                 k.CACHED], i
-            ].tolist()  # fmt: skip
-            assert (made, blocks) == (request.output_tokens, request.blocks)
-            assert (preemptions, recomputed) == (
-                request.preemptions,
-                request.recomputed,
-            )
-            assert computed == request.computed
-            assert found == twin.found.get(i, 0)
+    for _ in compared_steps(engine, twin, policy.decisions):
         assert engine._out[k.FREE] == len(twin.free)
         running = [i for i in twin.running if i in twin.held]
         for i in range(n):

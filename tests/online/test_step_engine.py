@@ -15,7 +15,7 @@ from online.state import NOTHING, Decision
 from online.step_engine import StepEngine
 from sortedf import Instance, OversizeError, Schedule, check, place
 from sortedf.engine_model import EngineModel
-from tests.online.naive import NaiveEngine, Request
+from tests.online.naive import NaiveEngine, Request, compared_steps
 from tests.online.strategies import Restless, rules_for
 from tests.strategies import engines, examples, instances
 
@@ -28,31 +28,12 @@ def test_each_step_is_that_of_the_slow_twin(data, seed):
     """Whatever a policy decides, both engines do the same, request by request."""
     instance = data.draw(instances(max_requests=8, arrivals=False))
     rules = data.draw(rules_for(instance))
-    n = instance.num_requests
     table = RequestTable.of_instance(instance)
     policy = Restless(seed)
     engine = StepEngine(table, rules, policy)
     lengths = zip(instance.prefill.tolist(), instance.decode.tolist(), strict=True)
     twin = NaiveEngine(rules, {i: Request(i, s, o) for i, (s, o) in enumerate(lengths)})
-    for i in range(n):
-        engine.add(i)
-        twin.waiting.append(i)
-    for _ in range(400):
-        if not engine.num_unfinished:
-            break
-        record = engine.step(0.0)
-        expected = twin.step(policy.decisions[-1])
-        assert list(record.started) == expected["started"]
-        assert list(record.preempted) == expected["preempted"]
-        assert list(record.finished) == expected["finished"]
-        for i, request in twin.requests.items():
-            made, computed, blocks, preemptions, recomputed = table.ints[
-                [k.OUTPUT_TOKENS, k.COMPUTED, k.BLOCKS, k.PREEMPTIONS, k.RECOMPUTED], i
-            ].tolist()
-            assert (made, blocks) == (request.output_tokens, request.blocks)
-            assert preemptions == request.preemptions
-            assert recomputed == request.recomputed
-            assert computed == request.computed
+    for record in compared_steps(engine, twin, policy.decisions):
         assert record.used_blocks <= rules.num_blocks
 
 
