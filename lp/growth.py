@@ -50,6 +50,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lp.prefix import prefix_sums, window_minimum
+from lp.prices import MAX_VALUE, bits_after_point
 from sortedf.arrays import exact_sum
 from sortedf.jit import kernel
 
@@ -66,9 +68,6 @@ if TYPE_CHECKING:
 COARSE = 256
 FINE = 16
 """Lengths of the blocks of starts that are skipped together."""
-
-MAX_VALUE = 2**62
-"""Limit on a bracket for safe 64-bit arithmetic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,9 +118,7 @@ def growth_prices(
     value = np.maximum(prices, 0) / (theta + horizon)
     largest = _largest_cost(instance, value, horizon, theta)
     largest += _last_step(instance, horizon)
-    bits = 61 - int(largest).bit_length()
-    if bits < 0:
-        raise ValueError(f"the prices are too large for exact arithmetic: {largest:g}.")
+    bits = bits_after_point(largest)
     rounded = np.rint(value * 2.0**bits).astype(np.int64)
     return GrowthPrices(rounded, horizon, theta, bits)
 
@@ -219,7 +216,7 @@ class _Tables:
         return cls(
             _sums(prices.value * prices.theta),
             _sums(prices.value * prices.horizon),
-            np.stack([reward, _largest(reward, COARSE), _largest(reward, FINE)]),
+            np.stack([reward, *(-window_minimum(-reward, w) for w in (COARSE, FINE))]),
         )
 
 
@@ -242,23 +239,8 @@ def _rewards(prices: GrowthPrices, budget: int) -> Ints:
 
 def _sums(value: Ints) -> Ints:
     """Tabulate sums and moments of the values, and of their least ones in windows."""
-    step = np.arange(1, len(value) + 1)
-    rows = np.zeros((6, len(value) + 1), dtype=np.int64)
-    windows = (value, -_largest(-value, COARSE), -_largest(-value, FINE))
-    for k, part in enumerate(windows):
-        np.cumsum(part, out=rows[2 * k, 1:])
-        np.cumsum(part * step, out=rows[2 * k + 1, 1:])
-    return rows
-
-
-def _largest(value: Ints, width: int) -> Ints:
-    """Largest of the `width` values from each one on; padded with zeros."""
-    padded = np.concatenate([value, np.zeros(width, dtype=np.int64)])
-    reach = 1
-    while reach < width:
-        padded = np.maximum(padded[:-reach], padded[reach:])
-        reach *= 2
-    return np.asarray(padded[: len(value)])
+    windows = (value, window_minimum(value, COARSE), window_minimum(value, FINE))
+    return np.stack([row for part in windows for row in prefix_sums(part)])
 
 
 @kernel

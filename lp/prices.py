@@ -88,10 +88,22 @@ def fixed_point(instance: Instance, prices: ArrayLike) -> Prices:
     used = np.flatnonzero(floats)
     floats = floats[: used[-1] + 1 if len(used) else 0]
     largest = _largest_bracket(instance, len(floats), float(floats.max(initial=0)))
+    bits = bits_after_point(largest)
+    return Prices(np.rint(floats * 2.0**bits).astype(np.int64), bits)
+
+
+def bits_after_point(largest: float) -> int:
+    """Most bits after the point with which a bracket of this size is below `MAX_VALUE`.
+
+    Raises
+    ------
+    ValueError
+        If 64 bits do not allow a single one.
+    """
     bits = 61 - int(largest).bit_length()
     if bits < 0:
         raise ValueError(f"the prices are too large for exact arithmetic: {largest:g}.")
-    return Prices(np.rint(floats * 2.0**bits).astype(np.int64), bits)
+    return bits
 
 
 def best_starts(instance: Instance, prices: Prices) -> tuple[Ints, int]:

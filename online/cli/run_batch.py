@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sortedf.cli.common_options import SeedOption, TimeLimitOption
-from sortedf.cli.engine_options import parse_kv_budget
+from sortedf.cli.engine_options import (
+    BlockSizeOption,
+    MaxBatchedTokensOption,
+    MaxNumSeqsOption,
+    parse_kv_budget,
+)
 from sortedf.cli.output import (
     JsonOption,
     note,
@@ -52,15 +57,9 @@ class BatchEngine:
             metavar="M",
         ),
     ] = None
-    block_size: Annotated[
-        int | None, typer.Option(help="Tokens per KV block.", min=1)
-    ] = None
-    max_num_seqs: Annotated[
-        int | None, typer.Option(help="Most requests running in a step.", min=1)
-    ] = None
-    max_batched_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens processed in a step.", min=1)
-    ] = None
+    block_size: BlockSizeOption = None
+    max_num_seqs: MaxNumSeqsOption = None
+    max_batched_tokens: MaxBatchedTokensOption = None
     max_model_len: Annotated[
         int | None, typer.Option(help="Longest prompt and answer together.", min=1)
     ] = None

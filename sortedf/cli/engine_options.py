@@ -12,6 +12,16 @@ from sortedf.arrays import MAX_TOKENS
 from sortedf.engine_model import EngineModel
 from sortedf.engine_presets import PRESETS, preset_fields
 
+BlockSizeOption = Annotated[
+    int | None, typer.Option(help="Tokens per KV block.", min=1)
+]
+MaxNumSeqsOption = Annotated[
+    int | None, typer.Option(help="Most requests running in a step.", min=1)
+]
+MaxBatchedTokensOption = Annotated[
+    int | None, typer.Option(help="Most tokens processed in a step.", min=1)
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
@@ -31,15 +41,9 @@ class EngineOptions:
             metavar="NAME",
         ),
     ] = None
-    block_size: Annotated[
-        int | None, typer.Option(help="Tokens per KV block.", min=1)
-    ] = None
-    max_num_seqs: Annotated[
-        int | None, typer.Option(help="Most requests running in a step.", min=1)
-    ] = None
-    max_batched_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens processed in a step.", min=1)
-    ] = None
+    block_size: BlockSizeOption = None
+    max_num_seqs: MaxNumSeqsOption = None
+    max_batched_tokens: MaxBatchedTokensOption = None
     chunked_prefill: Annotated[
         bool | None,
         typer.Option(
