@@ -28,8 +28,17 @@ HALVINGS = 40
 """Bisection steps at most: with ties in the lengths the target may be impossible."""
 
 
-def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats:
+def noisy_rank(
+    lengths: Ints,
+    target: float,
+    rng: np.random.Generator,
+    make: Callable[[Floats], Floats] = lambda scores: scores,
+) -> Floats:
     """Draw scores whose tau_b with the lengths is `target`.
+
+    Order and noise are mixed. The mixture rotates by an angle from the order over the
+    noise to the reversed order. Every pair of requests is swapped once on the way, so
+    tau_b only falls, and the angle is found by bisection.
 
     Parameters
     ----------
@@ -39,13 +48,32 @@ def noisy_rank(lengths: Ints, target: float, rng: np.random.Generator) -> Floats
         Equal lengths get equal scores only at 1 and -1, so with many equal lengths
         other targets near 1 and -1 cannot be reached; the nearest one is used.
     rng : Generator
+    make : callable
+        Turns a mixture into the scores; monotone.
 
     Returns
     -------
     float64 array, shape (n,)
         Lower first.
     """
-    return _search(lengths, target, rng, lambda scores: scores)
+    if not (math.isfinite(target) and -1 <= target <= 1):
+        raise ValueError(f"target = {target} but must be from -1 to 1.")
+    order = _normal_scores(lengths)
+    noise = rng.standard_normal(len(lengths))
+    if abs(target) == 1 or not order.any():
+        return make(order * target if order.any() else noise)
+    low, high = 0.0, math.pi
+    nearest, distance = order, math.inf
+    for _ in range(HALVINGS):
+        angle = (low + high) / 2
+        drawn = make(math.cos(angle) * order + math.sin(angle) * noise)
+        off = tau_b(drawn, lengths) - target
+        if abs(off) < distance:
+            nearest, distance = drawn, abs(off)
+        if distance <= NEAR_ENOUGH:
+            break
+        low, high = (angle, high) if off > 0 else (low, angle)
+    return nearest
 
 
 def noisy_lengths(lengths: Ints, target: float, rng: np.random.Generator) -> Ints:
@@ -66,39 +94,7 @@ def noisy_lengths(lengths: Ints, target: float, rng: np.random.Generator) -> Int
         permuted[np.lexsort((lengths, scores))] = ascending
         return permuted
 
-    return _search(lengths, target, rng, permute).astype(np.int64)
-
-
-def _search(
-    lengths: Ints,
-    target: float,
-    rng: np.random.Generator,
-    make: Callable[[Floats], Floats],
-) -> Floats:
-    """Mix order and noise such that `make(mixture)` has the target tau_b.
-
-    The mixture rotates by an angle from the order over the noise to the reversed order.
-    Every pair of requests is swapped once on the way, so tau_b only falls, and the
-    angle is found by bisection.
-    """
-    if not (math.isfinite(target) and -1 <= target <= 1):
-        raise ValueError(f"target = {target} but must be from -1 to 1.")
-    order = _normal_scores(lengths)
-    noise = rng.standard_normal(len(lengths))
-    if abs(target) == 1 or not order.any():
-        return make(order * target if order.any() else noise)
-    low, high = 0.0, math.pi
-    nearest, distance = order, math.inf
-    for _ in range(HALVINGS):
-        angle = (low + high) / 2
-        drawn = make(math.cos(angle) * order + math.sin(angle) * noise)
-        off = tau_b(drawn, lengths) - target
-        if abs(off) < distance:
-            nearest, distance = drawn, abs(off)
-        if distance <= NEAR_ENOUGH:
-            break
-        low, high = (angle, high) if off > 0 else (low, angle)
-    return nearest
+    return noisy_rank(lengths, target, rng, permute).astype(np.int64)
 
 
 def _normal_scores(lengths: Ints) -> Floats:

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sortedf.traces.prefix_ids import BlockIds
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -40,15 +38,6 @@ class PromptChains:
         self.offset = np.zeros(len(keys) + 1, dtype=np.int64)
         np.cumsum([len(own) for own in keys], out=self.offset[1:])
         self.keys = np.concatenate([*keys, np.zeros(0, dtype=np.int64)])
-
-    @classmethod
-    def of_prompts(
-        cls, prompts: Iterable[Sequence[int]], block_size: int
-    ) -> PromptChains:
-        """Find shared prefixes by token ids, block by block."""
-        blocks = BlockIds(block_size)
-        chains = [np.array(blocks.of(own), dtype=np.int64) for own in prompts]
-        return cls(block_size, chains)
 
     @classmethod
     def of_hash_ids(

@@ -1,7 +1,7 @@
 """Stop rules of a search, which can be combined.
 
 >>> stop = AnyOf(TimeLimit(60), TargetGap(0.01))
->>> stop(SearchState(elapsed_s=3.0, rounds=7, stale_rounds=2, value=101, bound=100))
+>>> stop(SearchState(elapsed_s=3.0, rounds=7, value=101, bound=100))
 True
 """
 
@@ -23,8 +23,6 @@ class SearchState:
         Seconds since it began.
     rounds : int
         Completed rounds.
-    stale_rounds : int
-        Completed rounds since the last improvement.
     value : int, optional
         Objective of the best schedule so far, in steps; None if there is none, or none
         that keeps a cap on latency.
@@ -34,7 +32,6 @@ class SearchState:
 
     elapsed_s: float = 0.0
     rounds: int = 0
-    stale_rounds: int = 0
     value: int | None = None
     bound: int | None = None
 
@@ -77,17 +74,6 @@ class Rounds(Stop):
     def __call__(self, state: SearchState) -> bool:
         """Whether all rounds are done."""
         return state.rounds >= self._rounds
-
-
-class NoImprovement(Stop):
-    """Stop after a number of consecutive rounds without improvement."""
-
-    def __init__(self, rounds: int) -> None:
-        self._rounds = checked_int("rounds", rounds, minimum=1, maximum=MAX_STEP)
-
-    def __call__(self, state: SearchState) -> bool:
-        """Whether the last rounds brought no improvement."""
-        return state.stale_rounds >= self._rounds
 
 
 class TargetGap(Stop):

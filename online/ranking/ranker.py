@@ -115,30 +115,6 @@ class Ranker:
             raise TypeError("prompts is one str but must be a sequence of them.")
         return self._score_ids(self._tokens.encode(prompts))
 
-    def score_tokens(
-        self, prompts: Sequence[Sequence[int]], tokenizer: Any = None
-    ) -> Floats:
-        """Score prompts that are token ids.
-
-        Parameters
-        ----------
-        prompts : sequence of sequences of int
-        tokenizer : object with `decode`, optional
-            Tokenizer of the ids, such as the engine's, which decodes them to text.
-            Without it they must be ids of the ranker's own tokenizer, without its
-            special tokens.
-
-        Raises
-        ------
-        RankingError
-            If a prompt is empty, or has ids that the ranker's tokenizer does not have.
-        """
-        if tokenizer is not None:
-            return self.score([_decoded(tokenizer, list(row)) for row in prompts])
-        for number, row in enumerate(prompts):
-            self._check_ids(number, row)
-        return self._score_ids([self._tokens.wrap(row) for row in prompts])
-
     def lengths(self, scores: ArrayLike, quantile: float = 0.5) -> Floats:
         """Quantile of the answer length for each score, in tokens, at least 1.
 
@@ -146,20 +122,6 @@ class Ranker:
         up to ties.
         """
         return self._calibration.lengths(scores, quantile)
-
-    def _check_ids(self, number: int, row: Sequence[int]) -> None:
-        if not len(row):
-            raise RankingError(
-                f"prompt {number} is empty; there is nothing to rank by."
-            )
-        size = len(self._tokens.tokenizer)
-        for position, token in enumerate(row):
-            if not 0 <= token < size:
-                raise RankingError(
-                    f"prompt {number}: token {position} has the id {token} but the "
-                    f"ranker's tokenizer has ids from 0 to {size - 1}: they come from "
-                    "another tokenizer, which must be given as well."
-                )
 
     def _score_ids(self, ids: Sequence[Sequence[int]]) -> Floats:
         keys = [_key(row) for row in ids]
@@ -205,12 +167,3 @@ def checked_device(name: str) -> Any:
 def _key(ids: Sequence[int]) -> bytes:
     content = np.asarray(ids, dtype=np.int64).tobytes()
     return hashlib.blake2b(content, digest_size=16).digest()
-
-
-def _decoded(tokenizer: Any, ids: list[int]) -> str:
-    if not callable(getattr(tokenizer, "decode", None)):
-        raise RankingError(
-            f"tokenizer is {tokenizer!r} but must have a function decode, which turns "
-            "token ids into text."
-        )
-    return str(tokenizer.decode(ids))

@@ -129,12 +129,6 @@ def read_plan(
     return columns[0], columns[1], engine if isinstance(engine, dict) else {}
 
 
-def is_plan(path: str | PathLike[str]) -> bool:
-    """Whether a JSON file is a plan for an engine, and no list of start steps."""
-    content = read_json(path, TraceError)
-    return isinstance(content, dict) and content.get("kind") == PLAN
-
-
 def write_seconds_certificate(
     certificate: SecondsClaim, path: str | PathLike[str]
 ) -> None:

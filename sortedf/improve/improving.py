@@ -164,7 +164,6 @@ class _Search:
     rounds: int = 0
     history: list[tuple[float, int]] = field(default_factory=list)
     interrupted: bool = False
-    _stale: int = 0
     _pace: Pace = field(default_factory=Pace)
     _began: float = field(default_factory=time.perf_counter)
 
@@ -174,7 +173,6 @@ class _Search:
         if self.best is not None and rating >= self.objective.rating(self.best):
             return
         self.best = schedule
-        self._stale = -1  # 0 when this round is over
         value = rating[1]
         self.history.append((self._elapsed(), value))
         if self.on_better is not None:
@@ -197,7 +195,6 @@ class _Search:
             for start in self._anneal(guide, order, width, seeds, jobs):
                 self._offer_ranked(start, order)
             self.rounds += 1
-            self._stale += 1
             if self._over():
                 return
             width = self._next_width(width, self._elapsed() - began, limit)
@@ -278,7 +275,7 @@ class _Search:
         value = None
         if self.best is not None and not self.objective.excess(self.best):
             value = self.objective.value(self.best)
-        return SearchState(self._elapsed(), self.rounds, self._stale, value, self.bound)
+        return SearchState(self._elapsed(), self.rounds, value, self.bound)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._began

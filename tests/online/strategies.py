@@ -5,14 +5,24 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+import numpy as np
 from hypothesis import strategies as st
 
+from online.prompt_chains import PromptChains
 from online.state import Decision
 from sortedf.engine_model import EngineModel
+from sortedf.traces.prefix_ids import BlockIds
 
 if TYPE_CHECKING:
     from online.state import State
     from sortedf import Instance
+
+
+def chains_of(prompts: list[list[int]], block_size: int) -> PromptChains:
+    """Shared prefixes of prompts given as token ids."""
+    blocks = BlockIds(block_size)
+    keys = [np.array(blocks.of(own), dtype=np.int64) for own in prompts]
+    return PromptChains(block_size, keys)
 
 
 @st.composite

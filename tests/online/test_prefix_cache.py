@@ -23,7 +23,7 @@ from sortedf.traces import Trace
 from sortedf.traces.prefix_ids import PrefixIds
 from tests.online.naive import Request, compared_steps
 from tests.online.naive_cache import NaiveCachingEngine
-from tests.online.strategies import Restless, rules_for
+from tests.online.strategies import Restless, chains_of, rules_for
 from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
@@ -55,7 +55,7 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
     rules = replace(data.draw(rules_for(instance)), prefix_caching=True)
     table = RequestTable.of_instance(instance)
     policy = Restless(seed)
-    chains = PromptChains.of_prompts(prompts, rules.block_size)
+    chains = chains_of(prompts, rules.block_size)
     engine = StepEngine(table, rules, policy, chains=chains)
     twin = NaiveCachingEngine(
         rules,
@@ -79,7 +79,7 @@ def test_every_policy_finishes_and_keeps_the_books(prompts, policy):
     n = len(prompts)
     instance = Instance([len(prompt) for prompt in prompts], [5] * n, 100)
     rules = EngineModel.vllm(24, 2, prefix_caching=True)
-    chains = PromptChains.of_prompts(prompts, 2)
+    chains = chains_of(prompts, 2)
     log = simulate(instance, policy, rules, chains=chains)
     assert log.completed.all()
     found = measure(log, rules, UNIT_STEPS)
@@ -95,14 +95,14 @@ def test_nothing_is_preempted_with_true_lengths(prompts, policy):
     decode = [1 + 3 * (i % 4) for i in range(n)]
     instance = Instance([len(prompt) for prompt in prompts], decode, 100)
     rules = EngineModel.vllm(26, 2, prefix_caching=True)
-    chains = PromptChains.of_prompts(prompts, 2)
+    chains = chains_of(prompts, 2)
     assert not simulate(instance, policy, rules, chains=chains).preemptions.any()
 
 
 def test_by_hand():
     """Two prompts with two blocks in common; the second one computes its last block."""
     instance = Instance([10, 10], [3, 3], 100)
-    chains = PromptChains.of_prompts([[0] * 8 + [1, 2], [0] * 8 + [3, 4]], 4)
+    chains = chains_of([[0] * 8 + [1, 2], [0] * 8 + [3, 4]], 4)
     rules = EngineModel.vllm(64, block_size=4, prefix_caching=True)
     log = simulate(instance, "fcfs", rules, chains=chains)
     assert log.cached_tokens.tolist() == [0, 8]
@@ -118,7 +118,7 @@ def test_by_hand():
 def test_the_last_token_is_always_computed():
     """The same prompt of two whole blocks twice: the second block is a second copy."""
     instance = Instance([8, 8], [1, 1], 100)
-    chains = PromptChains.of_prompts([[7] * 8, [7] * 8], 4)
+    chains = chains_of([[7] * 8, [7] * 8], 4)
     rules = EngineModel.vllm(64, block_size=4, prefix_caching=True)
     log = simulate(instance, "fcfs", rules, chains=chains)
     assert log.cached_tokens.tolist() == [0, 4]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sortedf.stop import AnyOf, NoImprovement, Rounds, SearchState, TargetGap, TimeLimit
+from sortedf.stop import AnyOf, Rounds, SearchState, TargetGap, TimeLimit
 
 
 def test_each_rule_looks_at_its_own():
@@ -15,8 +15,6 @@ def test_each_rule_looks_at_its_own():
     assert TimeLimit(2)(SearchState(elapsed_s=2.0))
     assert not Rounds(3)(SearchState(rounds=2))
     assert Rounds(3)(SearchState(rounds=3))
-    assert not NoImprovement(2)(SearchState(rounds=9, stale_rounds=1))
-    assert NoImprovement(2)(SearchState(rounds=9, stale_rounds=2))
     assert not TargetGap(0.01)(SearchState(value=102, bound=100))
     assert TargetGap(0.01)(SearchState(value=101, bound=100))
 
@@ -46,7 +44,6 @@ def test_rules_compose():
         (TimeLimit, -1.0, "seconds = -1.0"),
         (TimeLimit, math.nan, "seconds = nan"),
         (Rounds, -1, "rounds = -1"),
-        (NoImprovement, 0, "rounds = 0"),
         (TargetGap, -0.1, "gap = -0.1"),
         (TargetGap, math.inf, "gap = inf"),
     ],

@@ -8,11 +8,11 @@ import pytest
 from online.driver import drive
 from online.executor.prompts import random_prompt
 from online.policy import make_policy
-from online.prompt_chains import PromptChains
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from sortedf import Instance
 from tests.online.executor.test_agreement import same_logs
+from tests.online.strategies import chains_of
 
 BLOCK = 32
 
@@ -69,7 +69,7 @@ def test_every_request_and_its_cached_tokens(real_engine, settings):
         else:
             engine.use(tables[0], make_policy(name), prompts=prompts)
         real = drive(engine)
-        chains = PromptChains.of_prompts(prompts, BLOCK)
+        chains = chains_of(prompts, BLOCK)
         twin = drive(
             StepEngine(tables[1], engine.rules, make_policy(name), chains=chains)
         )

@@ -12,7 +12,7 @@ from online.ranking import Ranker, RankingError, load_ranker, ranker
 from online.ranking.folder import CARD, WEIGHTS, read_card, write_folder
 from online.ranking.network import network_of, tokenizer_of
 from sortedf.errors import MissingExtraError, OutputError
-from tests.online.ranking.tiny import WORDS, prompts, write_ranker
+from tests.online.ranking.tiny import prompts, write_ranker
 
 
 @pytest.fixture
@@ -70,32 +70,6 @@ def test_lengths_follow_scores(loaded):
     scores = np.sort(loaded.score(prompts(30)))
     assert (np.diff(loaded.lengths(scores)) >= 0).all()
     assert (loaded.lengths(scores, 0.9) >= loaded.lengths(scores, 0.5)).all()
-
-
-def test_own_token_ids(loaded):
-    """Ids of the ranker's tokenizer score as their text does."""
-    text = "write a long story about cats"
-    ids = [WORDS.index(word) for word in text.split()]
-    assert loaded.score_tokens([ids]).tolist() == loaded.score([text]).tolist()
-
-
-def test_ids_of_another_tokenizer(loaded):
-    """They are told by where they lie, or turned into text by their tokenizer."""
-    with pytest.raises(RankingError, match=r"prompt 1: token 2 has the id 31999.*0 to"):
-        loaded.score_tokens([[5], [5, 6, 31999]])
-    with pytest.raises(RankingError, match="has the id -1"):
-        loaded.score_tokens([[-1]])
-    with pytest.raises(RankingError, match="prompt 0 is empty"):
-        loaded.score_tokens([[]])
-    with pytest.raises(RankingError, match="must have a function decode"):
-        loaded.score_tokens([[5]], tokenizer=3)
-
-    class Engine:
-        def decode(self, ids):
-            return " ".join({70001: "long", 70002: "story"}[i] for i in ids)
-
-    found = loaded.score_tokens([[70001, 70002]], tokenizer=Engine())
-    assert found.tolist() == loaded.score(["long story"]).tolist()
 
 
 def test_bad_prompts(loaded):
