@@ -418,7 +418,6 @@ def place_shared(
     leaf: Ints,
     parent: Ints,
     size: Ints,
-    root: Ints,
     budget: int,
     block: int,
     max_seqs: int,
@@ -430,8 +429,8 @@ def place_shared(
 
     `prefill` is of requests' own tokens, `size` the tokens of each node. The window
     holds the first `backfill + 1` arrived, waiting ranks in ascending order; before
-    `not_before[r]` rank `r` cannot start. A start lets others of its tree start
-    earlier, so these are tried again.
+    `not_before[r]` rank `r` cannot start: a start adds to the usage of every step, also
+    where others hold the same prefix, so it never lets another start earlier.
 
     Returns
     -------
@@ -447,7 +446,6 @@ def place_shared(
     used = np.empty(2 * room, dtype=np.int64)
     shared = np.empty(2 * room, dtype=np.int64)
     hold = np.zeros(len(parent), dtype=np.int64)
-    touched = np.full(len(parent), -1, dtype=np.int64)
     window = np.empty(width + 1, dtype=np.int64)
     heap = np.empty(n, dtype=np.int64)
     not_before = np.zeros(n, dtype=np.int64)
@@ -461,7 +459,6 @@ def place_shared(
             window, num_window, width, heap, num_heap,
         )  # fmt: skip
         low = _first_at_or_after(end, low, high, now + 1)
-        before = num_started
         k = 0
         while True:
             if k == num_window:
@@ -493,18 +490,9 @@ def place_shared(
             start[rank] = now
             total += now
             num_started += 1
-            if leaf[rank] >= 0:
-                touched[root[leaf[rank]]] = num_started
             num_window -= 1
             for j in range(k, num_window):
                 window[j] = window[j + 1]
-        for j in range(num_window):
-            rank = window[j]
-            if leaf[rank] >= 0 and touched[root[leaf[rank]]] > before:
-                not_before[rank] = _earliest_shared(
-                    now + 1, prefill[rank], decode[rank], leaf[rank], end, offset, used,
-                    shared, low, high, parent, size, hold, budget, block, max_seqs,
-                )  # fmt: skip
         if total + left + (n - num_started) * (now + 1) > stop_above:
             return NEVER
         now = arrival[by_arrival[num_arrived]] if num_arrived < n else NEVER

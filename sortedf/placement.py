@@ -106,7 +106,7 @@ class SharedPlacing:
         self._instance = instance
         self._own = instance.prefill - shared.request_blocks * block
         self._leaf = shared.leaf
-        self._nodes = (shared.parent, shared.blocks * block, shared.root)
+        self._nodes = (shared.parent, shared.blocks * block)
 
     def place(
         self, order: Ints, backfill: int, stop_above: int = NEVER

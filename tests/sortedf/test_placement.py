@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sortedf import EngineModel, Instance, check, place
+from sortedf import EngineModel, Instance, Schedule, check, place
+from sortedf.kernels import NEVER
+from sortedf.placement import SharedPlacing
 from tests import naive
 from tests.strategies import engines, instances, shared_instances
 
@@ -26,7 +28,7 @@ def test_equals_the_step_by_step_twin(instance, random, backfill):
 
 @given(shared_instances(), st.randoms(), st.integers(0, 4))
 def test_equals_the_twin_where_prompts_share_prefixes(instance, random, backfill):
-    """A start lets others of its tree start earlier; no step of that is skipped."""
+    """A start never lets others of its tree start earlier; no step is skipped."""
     order = list(range(instance.num_requests))
     random.shuffle(order)
     fast = place(instance, order, backfill=backfill)
@@ -34,6 +36,24 @@ def test_equals_the_twin_where_prompts_share_prefixes(instance, random, backfill
     report = check(instance, fast)
     assert report.feasible
     assert report.peak_kv == fast.peak_kv
+
+
+@given(shared_instances(), st.randoms(), st.integers(0, 4))
+def test_a_list_is_given_up_once_it_is_known_to_be_too_slow(instance, random, backfill):
+    """By its exact TEL: a limit of that keeps it, one less does not."""
+    assume(instance.prefixes is not None)
+    order = np.array(random.sample(range(instance.num_requests), instance.num_requests))
+    placing = SharedPlacing(instance)
+    start, tel = placing.place(order, backfill)
+    assert start.tolist() == place(instance, order, backfill=backfill).start.tolist()
+    assert tel == Schedule(instance, start).tel
+    assert placing.place(order, backfill, tel)[1] == tel
+    assert placing.place(order, backfill, tel - 1)[1] == NEVER
+
+
+def test_only_prefixes_have_a_placement_of_their_own():
+    with pytest.raises(ValueError, match="the instance has no shared prefixes"):
+        SharedPlacing(Instance([1], [1], 9))
 
 
 @pytest.mark.parametrize("seed", range(6))
