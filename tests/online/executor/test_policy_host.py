@@ -229,16 +229,16 @@ def test_hints_are_trusted_as_in_the_step_engine(name, believes, case, off):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Count the steps whose tokens are counted one request at a time."""
-    calls = []
+    """Tables of the steps whose tokens are counted one request at a time."""
+    tables = []
     advance = k.advance
 
-    def advance_and_note(*arguments):
-        calls.append(arguments)
-        advance(*arguments)
+    def advance_and_note(table, *others):
+        tables.append(table)
+        advance(table, *others)
 
     monkeypatch.setattr(policy_host.k, "advance", advance_and_note)
-    return calls
+    return tables
 
 
 @pytest.mark.parametrize("recording", [False, True])
@@ -256,4 +256,6 @@ def test_most_steps_cost_neither_a_question_nor_a_count(counted, recording, trus
     log = drive(outside)
     assert np.all(log.completed)
     assert outside.asked < 4 * 40
-    assert len(counted) <= (len(set(log.start_step.tolist())) if recording else 1)
+    # Without JIT the step engine's own counts are seen, too.
+    whole = sum(table is outside.host.table.ints for table in counted)
+    assert whole <= (len(set(log.start_step.tolist())) if recording else 1)
