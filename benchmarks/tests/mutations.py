@@ -63,21 +63,44 @@ class Target:
         return zlib.crc32(b"".join(file.read_bytes() for file in files))
 
 
+QUIET = (
+    f"{POLICY_TESTS}/test_quiet_steps.py",
+    f"{POLICY_TESTS}/test_known_trouble.py",
+    f"{POLICY_TESTS}/test_starvation.py",
+    "tests/online/test_prefix_cache.py",
+)
+"""Tests in which every policy runs."""
+
 TARGETS = (
-    Target(50, ("tests/sortedf/test_checker.py",), ("sortedf/checker.py",)),
+    Target(
+        50,
+        ("tests/sortedf/test_checker.py", "tests/sortedf/test_shared_prefixes.py"),
+        ("sortedf/checker.py",),
+    ),
     Target(
         60,
-        ("tests/sortedf/test_placement.py",),
+        (
+            "tests/sortedf/test_placement.py",
+            "tests/sortedf/test_shared_prefixes.py",
+            "tests/sortedf/methods",
+        ),
         ("sortedf/placement.py", "sortedf/kernels.py"),
     ),
-    Target(50, ("tests/sortedf/test_kv_usage.py",), ("sortedf/kv_usage.py",)),
+    Target(
+        50,
+        ("tests/sortedf/test_kv_usage.py", "tests/sortedf/test_shared_prefixes.py"),
+        ("sortedf/kv_usage.py",),
+    ),
     Target(
         50,
         (
             "tests/sortedf/test_certificate.py",
             "tests/sortedf/test_growth_certificate.py",
             "tests/sortedf/test_row_certificate.py",
+            "tests/sortedf/test_split_certificate.py",
             "tests/sortedf/test_segments.py",
+            "tests/sortedf/bounds/test_split_prices.py",
+            "tests/sortedf/bounds/test_charged.py",
         ),
         (
             "sortedf/certificate.py",
@@ -123,7 +146,12 @@ TARGETS = (
     ),
     Target(
         60,
-        ("tests/online/test_step_engine.py", "tests/online/test_prefix_cache.py"),
+        (
+            "tests/online/test_step_engine.py",
+            "tests/online/test_prefix_cache.py",
+            "tests/online/executor/test_policy_host.py",
+            *QUIET,
+        ),
         ("online/step_kernels.py",),
     ),
     Target(
@@ -142,7 +170,12 @@ TARGETS = (
     ),
     Target(
         40,
-        (f"{POLICY_TESTS}/parts/test_boost_queue.py", f"{POLICY_TESTS}/test_lists.py"),
+        (
+            f"{POLICY_TESTS}/parts/test_boost_queue.py",
+            "tests/online/test_answer_lengths.py",
+            f"{POLICY_TESTS}/test_lists.py",
+            *QUIET,
+        ),
         (
             f"{PARTS}/boost_queue.py",
             f"{PARTS}/expected_room.py",
@@ -155,6 +188,7 @@ TARGETS = (
             f"{POLICY_TESTS}/test_queues.py",
             f"{POLICY_TESTS}/test_every_policy.py",
             f"{POLICY_TESTS}/test_lists.py",
+            *QUIET,
         ),
         (
             f"{PARTS}/group_queue.py",
@@ -167,36 +201,19 @@ TARGETS = (
         40,
         (
             f"{POLICY_TESTS}/parts/test_look_ahead.py",
-            f"{POLICY_TESTS}/test_quiet_steps.py",
             f"{POLICY_TESTS}/test_shared_prefixes.py",
+            *QUIET,
         ),
-        (f"{PARTS}/look_ahead.py",),
-    ),
-    Target(
-        40,
-        (
-            f"{POLICY_TESTS}/parts/test_look_ahead.py",
-            f"{POLICY_TESTS}/test_shared_prefixes.py",
-        ),
-        (f"{PARTS}/forecast_kernels.py",),
+        (f"{PARTS}/look_ahead.py", f"{PARTS}/forecast_kernels.py"),
     ),
     Target(
         40,
         (
             f"{POLICY_TESTS}/parts/test_preempting.py",
-            f"{POLICY_TESTS}/test_quiet_steps.py",
             f"{POLICY_TESTS}/test_least_work.py",
-            f"{POLICY_TESTS}/test_starvation.py",
+            *QUIET,
         ),
-        (f"{PARTS}/preempting.py",),
-    ),
-    Target(
-        40,
-        (
-            f"{POLICY_TESTS}/parts/test_preempting.py",
-            f"{POLICY_TESTS}/test_shared_prefixes.py",
-        ),
-        (f"{PARTS}/preempting_kernels.py",),
+        (f"{PARTS}/preempting.py", f"{PARTS}/preempting_kernels.py"),
     ),
     Target(
         40, (f"{POLICY_TESTS}/parts/test_sorted_rows.py",), (f"{PARTS}/sorted_rows.py",)
@@ -206,7 +223,7 @@ TARGETS = (
         (
             f"{POLICY_TESTS}/test_uniboost.py",
             f"{POLICY_TESTS}/test_every_policy.py",
-            f"{POLICY_TESTS}/test_quiet_steps.py",
+            *QUIET,
         ),
         (
             "online/policies/uniboost.py",
@@ -348,8 +365,8 @@ def page(rows: list[Row]) -> str:
     caught = Counter(row["kind"] for row in tried if row["how"] != "survived")
     parts = [
         "Each mutant is one small change to a file's syntax tree, tried on the tests "
-        "of that file: those that run the changed lines, fastest first, six seconds "
-        "of them, with 30 examples of a property instead of 100. A mutant is caught "
+        "of that file: those that run the changed lines, its own first, ten seconds of "
+        "them, with 30 examples of a property instead of 100. A mutant is caught "
         "if one of them fails or takes several times as long as without the change. "
         "Of files with many possible mutants a fixed sample is tried.",
         markdown_table(columns, lines),
