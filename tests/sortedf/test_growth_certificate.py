@@ -114,7 +114,11 @@ def limit(**change):
             {"horizon": [1, 0], "price": [(2**63 - 5) // 6, 0]},
             {"horizon": [1, 0], "price": [(2**63 - 5) // 6 + 1, 0]},
         ),
-        ({"horizon": [MAX_HORIZON]}, {"horizon": [MAX_HORIZON + 1]}),
+        pytest.param(
+            {"horizon": [MAX_HORIZON]},
+            {"horizon": [MAX_HORIZON + 1]},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_64_bits_hold_is_taken(fits, too_large):
