@@ -130,3 +130,14 @@ def test_an_event_that_nobody_foresaw_ends_it():
     last.disturb()
     assert not last.all_decode
     assert not last.stands(1, float, 2, 10)
+
+
+def test_it_stands_before_its_time_and_while_no_block_comes_free():
+    """Blocks may be freed late, after a step that had fewer than the decision."""
+    last = new_last()
+    ask(last, Says(Decision(quiet_until=9, quiet_until_s=4.0)), running=0, free=10)
+    last.after_step(**QUIET)
+    assert last.stands(1, lambda: 3.9, 2, 10)
+    assert not last.stands(1, lambda: 4.0, 2, 10)
+    assert last.stands(1, float, 2, 6)
+    assert not last.stands(1, float, 2, 7)

@@ -1,4 +1,4 @@
-"""Look-ahead with shared prefixes: equal to holding the blocks one by one."""
+"""Shared prefixes in decisions: equal to holding the blocks one by one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from online import step_kernels as k
 from online.policies.parts.look_ahead import LookAhead
+from online.policies.parts.preempting import Preempting
 from online.prefix_forest import PrefixForest
 from online.requests import RequestTable
 from online.state import State
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
+from tests.online.policies.parts.test_preempting import Given
+from tests.online.policies.states import World
 from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
@@ -157,3 +160,56 @@ def test_equals_holding_the_blocks_one_by_one(moment):
             passed += 1
     look = LookAhead(backfill)
     assert look.admit(state, waiting, state.requests.predicted) == expected
+
+
+@given(moments(), st.data())
+@examples(300)
+def test_an_eviction_frees_what_no_other_holds(moment, data):
+    """Who starts and who goes for it, when prompts that run or wait begin alike."""
+    drawn, _, made, _, _, more, extra, _ = moment
+    size = drawn.size + 1
+    # The last block is not whole and so no other's: there are no copies.
+    prompts = [p if len(p) % size else [*p, 5] for p in drawn.prompts]
+    cache, n = Cache(size, prompts), len(prompts)
+    forest, held, _ = begun(cache, made)
+    prefill = [len(prompt) for prompt in cache.prompts]
+    score = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    tokens = {i: prefill[i] + made.get(i, 0) for i in range(n)}
+    held |= {i: cache.chain(i) for i in range(n)}
+    rules = EngineModel.vllm(1, cache.size, counts_new_token=extra)
+    room = usage(cache, rules, held, {i: tokens[i] for i in made}) + more % 6
+    rules = EngineModel.vllm(
+        max(room, 1) * cache.size, cache.size, counts_new_token=extra
+    )
+    world = World(prefill, [99] * n, rules)
+    world.arrive(range(n))
+    world.start(made)
+    world.table.ints[k.OUTPUT_TOKENS, list(made)] = list(made.values())
+    computed = {i: tokens[i] - 1 for i in made}
+    world.table.ints[k.COMPUTED, list(made)] = list(computed.values())
+    free = rules.num_blocks - usage(cache, rules, held, computed)
+    decision = Preempting(Given(score, [False] * n)).decide(
+        world.look(free_blocks=free, prefixes=forest)
+    )
+
+    def order(i):
+        return score[i], world.table.arrival_s[i], i
+
+    stay, started = sorted(made, key=order), []
+    for new in sorted(world.waiting, key=order):
+        fewer = list(stay)
+        while True:
+            run = [*fewer, *started, new]
+            if usage(cache, rules, held, {i: tokens[i] for i in run}) <= (
+                rules.num_blocks
+            ):
+                break
+            if not fewer or score[fewer[-1]] <= score[new]:
+                run = []
+                break
+            fewer.pop()
+        if not run:
+            break
+        stay, started = fewer, [*started, new]
+    assert list(decision.start) == started
+    assert sorted(decision.evict) == sorted(set(made) - set(stay))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.step_time import UNIT_STEPS
 from tests.online.policies.engine_runs import cases, run
+from tests.online.policies.states import World
 from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
@@ -247,3 +249,33 @@ def test_who_must_wait_could_not_have_started_sooner(moment):
     while not never_overflows(state, decode, [*started, i], later):
         later += 1
     assert look.not_before[i] <= state.step + max(later, 1)
+
+
+def test_a_forecast_holds_until_it_is_forgotten():
+    """Also while others start; a request that was never looked at may start at once."""
+    world = World([20, 10, 10, 10], [9, 5, 5, 5], EngineModel.vllm(31))
+    world.arrive(range(4))
+    world.start([0])
+    look = LookAhead()
+    lengths = world.table.view.predicted
+    assert look.admit(world.look(), [2, 3], lengths) == []
+    until = look.wait_until([2])
+    assert until > 1
+    assert look.wait_until([1, 2]) == 0
+    assert look.wait_until([]) == math.inf
+    world.rules = EngineModel.vllm(60)
+    look = LookAhead()
+    look.not_before[3] = 7
+    assert look.admit(world.look(), [1], lengths) == [1]
+    assert look.wait_until([3]) == 7
+    assert look.admit(world.look(free_blocks=0), [], lengths) == []
+    look.forget([1, 3])
+    assert look.wait_until([3]) == 0
+    look.not_before[2] = 9
+    look.start_over()
+    assert look.wait_until([2]) == 0
+
+
+def test_a_window_below_nothing_is_refused():
+    with pytest.raises(ValueError, match="backfill = -1 but must be at least 0"):
+        LookAhead(-1)
