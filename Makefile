@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-fast-core test-fast-rest lint docs package bench bench-quick clean
+.PHONY: help demo test test-online test-others test-kernels
+.PHONY: test-fast test-fast-core test-fast-rest lint docs package bench bench-quick clean
 
 help:
 	@echo "make demo   install into $(VENV) and solve a mixed backlog by every method"
@@ -61,16 +62,28 @@ lint: $(VENV)/dev.stamp
 	@echo "== mypy --strict"
 	@$(BIN)/mypy
 
+# Two at a time; each says what it has to say when it is done, and make fails if one does.
+TWO := --no-print-directory --jobs=2 --output-sync --keep-going
+
 test: lint
-	@echo "== tests"
-	@$(BIN)/python -m pytest
+	@$(MAKE) $(TWO) test-online test-others test-kernels
+
+test-online:
+	@echo "== tests of online and the benchmarks, with engines"
+	@$(BIN)/python -m pytest tests/online tests/benchmarks
+
+test-others:
+	@echo "== all other tests"
+	@$(BIN)/python -m pytest --ignore=tests/online --ignore=tests/benchmarks
+
+test-kernels:
 	@echo "== kernel tests without JIT"
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernel
 
 FAST := SORTEDF_TESTS=fast $(BIN)/python -m pytest -q -m 'not slow and not vllm'
 
 test-fast: $(VENV)/dev.stamp
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync test-fast-core test-fast-rest
+	@$(MAKE) $(TWO) test-fast-core test-fast-rest
 
 test-fast-core:
 	@echo "== tests of sortedf and lp, without bounds"
