@@ -99,8 +99,6 @@ TARGETS = (
             "tests/sortedf/test_row_certificate.py",
             "tests/sortedf/test_split_certificate.py",
             "tests/sortedf/test_segments.py",
-            "tests/sortedf/bounds/test_split_prices.py",
-            "tests/sortedf/bounds/test_charged.py",
         ),
         (
             "sortedf/certificate.py",
@@ -149,8 +147,8 @@ TARGETS = (
         (
             "tests/online/test_step_engine.py",
             "tests/online/test_prefix_cache.py",
+            "tests/online/executor/test_running.py",
             "tests/online/executor/test_policy_host.py",
-            *QUIET,
         ),
         ("online/step_kernels.py",),
     ),
@@ -185,6 +183,7 @@ TARGETS = (
     Target(
         40,
         (
+            f"{POLICY_TESTS}/parts/test_lengths.py",
             f"{POLICY_TESTS}/test_queues.py",
             f"{POLICY_TESTS}/test_every_policy.py",
             f"{POLICY_TESTS}/test_lists.py",
@@ -200,9 +199,9 @@ TARGETS = (
     Target(
         40,
         (
-            f"{POLICY_TESTS}/parts/test_look_ahead.py",
             f"{POLICY_TESTS}/test_shared_prefixes.py",
-            *QUIET,
+            f"{POLICY_TESTS}/parts/test_look_ahead.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
         ),
         (f"{PARTS}/look_ahead.py", f"{PARTS}/forecast_kernels.py"),
     ),
@@ -210,8 +209,8 @@ TARGETS = (
         40,
         (
             f"{POLICY_TESTS}/parts/test_preempting.py",
-            f"{POLICY_TESTS}/test_least_work.py",
-            *QUIET,
+            f"{POLICY_TESTS}/test_shared_prefixes.py",
+            f"{POLICY_TESTS}/test_quiet_steps.py",
         ),
         (f"{PARTS}/preempting.py", f"{PARTS}/preempting_kernels.py"),
     ),
@@ -252,7 +251,10 @@ TARGETS = (
     ),
     Target(
         40,
-        ("tests/online/executor/test_policy_host.py",),
+        (
+            "tests/online/executor/test_running.py",
+            "tests/online/executor/test_policy_host.py",
+        ),
         ("online/executor/policy_host.py", "online/executor/running.py"),
     ),
     Target(20, ("tests/online/test_last_decision.py",), ("online/last_decision.py",)),
@@ -365,8 +367,8 @@ def page(rows: list[Row]) -> str:
     caught = Counter(row["kind"] for row in tried if row["how"] != "survived")
     parts = [
         "Each mutant is one small change to a file's syntax tree, tried on the tests "
-        "of that file: those that run the changed lines, its own first, ten seconds of "
-        "them, with 30 examples of a property instead of 100. A mutant is caught "
+        "of that file: those that run the changed lines, its own first, twenty seconds "
+        "of them, with 30 examples of a property instead of 100. A mutant is caught "
         "if one of them fails or takes several times as long as without the change. "
         "Of files with many possible mutants a fixed sample is tried.",
         markdown_table(columns, lines),
