@@ -207,6 +207,9 @@ class Instance:
                 f"prefixes: request {i} shares {tokens[i]} tokens but its prompt has "
                 f"{self.prefill[i]}; the last token is its own."
             )
+        if not self.prefixes.num_below.all():  # a node that no request has
+            every = np.arange(self.num_requests)
+            object.__setattr__(self, "prefixes", self.prefixes.subset(every))
 
     def _refuse_oversize(self) -> None:
         ids = oversize_ids(self.prefill, self.decode, self.engine)

@@ -40,6 +40,15 @@ def test_only_as_many_as_fit_share_a_charge():
     assert num_together(coarse, 0, [1, 1, 1, 1]) == 3  # 3 blocks left, one each
 
 
+def test_a_prefix_that_no_request_has_is_left_out():
+    """Equal parts of it were a division by zero."""
+    extra = SharedPrefixes([-1, 0, -1], [6, 2, 5], [0, 1, 1])
+    instance = INSTANCE.replace(prefixes=extra)
+    assert len(instance.prefixes) == 2
+    for name in ("own-parts", "equal-charges", "split-prices"):
+        assert bound(instance, name).value == bound(INSTANCE, name).value
+
+
 @pytest.mark.slow
 def test_time_is_left_for_better_bounds():
     """Prices with charges were climbed until the limit, and then nothing else was."""
