@@ -54,9 +54,3 @@ def rate_of_load(
     if not 0 < load < np.inf:
         raise ValueError(f"load = {load} but must be a number above 0.")
     return load * trace.num_requests / busy_s(trace, rules, step_time)
-
-
-def offered_load(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
-    """Load of a trace with its own arrivals; infinite for a backlog."""
-    last = float(trace.arrival_s.max())
-    return busy_s(trace, rules, step_time) / last if last else np.inf

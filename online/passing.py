@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 EVERY = 16
-"""Steps between two looks at who has been passed over."""
+"""Steps between two checks for requests that were passed over."""
 
 
 class BoundedPassing(OverdueFirst):

@@ -132,7 +132,7 @@ def sorted_f_order(instance: Instance) -> list[int]:
 def best_tel(instance: Instance) -> int:
     """Least TEL of any schedule, by trying every start step of every request.
 
-    Depth first over requests; a branch ends where its TEL, with nobody else waiting,
+    Depth first over requests; a branch ends where its TEL, with no other wait,
     is no better than the best so far. First fits in some order would not do: a
     request that starts later holds less KV in each step, so waiting can pay.
     """

@@ -81,7 +81,7 @@ def test_no_files_import_each_other_in_a_circle():
 
 
 def test_heavy_libraries_are_imported_in_one_place_each():
-    """matplotlib, pyarrow and tokenizers each have one door."""
+    """matplotlib, pyarrow and tokenizers are each imported in one module."""
     for heavy in ("matplotlib", "pyarrow", "tokenizers"):
         doors = [
             path

@@ -99,12 +99,12 @@ def test_one_version():
 
 
 def test_errors_name_extras_that_there_are():
-    """Who is told to install `sortedf[plot]` can do so."""
+    """Extras that messages name exist."""
     extras = set(PROJECT["project"]["optional-dependencies"])
-    told = set()
+    named = set()
     for package in ("sortedf", "lp", "online", "benchmarks"):
         for path in (ROOT / package).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
             for names in re.findall(r"sortedf\[([a-z,-]+)\]", text):
-                told |= set(names.split(","))
-    assert {"plot", "parquet", "vllm"} <= told <= extras
+                named |= set(names.split(","))
+    assert {"plot", "parquet", "vllm"} <= named <= extras

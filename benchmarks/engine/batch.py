@@ -51,7 +51,7 @@ def _pair(bench: Bench, pair: int, n: int) -> Row:
 
 def _stock(bench: Bench, batch: Path) -> Row:
     times = bench.folder / "times.json"
-    bench.run(bench.stock(batch, bench.folder / "vllm.jsonl", times))
+    bench.run(bench.baseline(batch, bench.folder / "vllm.jsonl", times))
     seen = json.loads(times.read_text(encoding="utf-8"))
     return {
         "mean_completion_s": fmean(seen["done_s"]),

@@ -37,16 +37,16 @@ def run(settings: Settings) -> list[Row]:
     engine = engine_settings("large", SCARCE_KV_BUDGET)
     for pair in range(1, settings.pick(PAIRS, 1) + 1):
         instance = scaled_mix(n, pair)
-        stock = run_baseline(instance, engine)
+        baseline = run_baseline(instance, engine)
         rows.append(
             {
                 "n": n,
                 "pair": pair,
                 "run": "vLLM's default",
-                "mean_completion_step": float(stock.completion_step.mean()),
-                "mean_completion_s": float(stock.completion_s.mean()),
-                "makespan": stock.num_steps,
-                "preemptions": stock.preemptions,
+                "mean_completion_step": float(baseline.completion_step.mean()),
+                "mean_completion_s": float(baseline.completion_s.mean()),
+                "makespan": baseline.num_steps,
+                "preemptions": baseline.preemptions,
             }
         )
         for mode, method in GAINS[: settings.pick(len(GAINS), 1)]:

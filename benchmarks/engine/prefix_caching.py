@@ -136,7 +136,7 @@ def run(settings: Settings) -> list[Row]:
 
 def rows_of(case: Case, policies: tuple[str, ...]) -> list[Row]:
     """Run one case: plain vLLM, then each policy in an engine of ours."""
-    stock = run_baseline(case.instance, case.settings, case.prompts, played=played)
+    baseline = run_baseline(case.instance, case.settings, case.prompts, played=played)
     what = {
         "case": case.name,
         "n": case.instance.num_requests,
@@ -150,9 +150,9 @@ def rows_of(case: Case, policies: tuple[str, ...]) -> list[Row]:
         {
             **what,
             "run": "vLLM",
-            "mean_completion_step": float(stock.completion_step.mean()),
-            "makespan": stock.num_steps,
-            "preemptions": stock.preemptions,
+            "mean_completion_step": float(baseline.completion_step.mean()),
+            "makespan": baseline.num_steps,
+            "preemptions": baseline.preemptions,
         }
     ]
     engine: Any = None

@@ -41,11 +41,11 @@ def run(settings: Settings) -> list[Row]:
     rows = []
     for seed in SEEDS[:1] if settings.quick else SEEDS:
         for load in loads:
-            made = partial(tenants, n, load, seed)
-            rows += _cases(journal, "simulator", policies, load, seed, made)
+            stream = partial(tenants, n, load, seed)
+            rows += _cases(journal, "simulator", policies, load, seed, stream)
     if installed_version() is not None and not settings.quick:
-        made = partial(tenants, 120, 1.3, 1, small=True)
-        rows += _cases(journal, "vLLM", ENGINE_POLICIES, 1.3, 1, made)
+        stream = partial(tenants, 120, 1.3, 1, small=True)
+        rows += _cases(journal, "vLLM", ENGINE_POLICIES, 1.3, 1, stream)
     return rows
 
 

@@ -79,8 +79,10 @@ def page(rows: list[Row]) -> str:
     for depth in DEPTHS:
         mine = [row for row in rows if row["depth"] == depth]
         if mine:
-            told = [pairwise_less(rival, mine) for rival in ("pointwise", "listwise")]
-            parts.append(f"{depth.capitalize()}. {' '.join(told)}")
+            sentences = [
+                pairwise_less(rival, mine) for rival in ("pointwise", "listwise")
+            ]
+            parts.append(f"{depth.capitalize()}. {' '.join(sentences)}")
     return "\n\n".join(parts)
 
 

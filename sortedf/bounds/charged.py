@@ -85,8 +85,8 @@ def _charged_bound(
     alone = charged_instance(instance, node, member, charge)
     found = prove(whole(alone), "auto", options, certified=True)[0]
     assert found.certificate is not None
-    everyone = SumPart(np.arange(instance.num_requests), found.certificate)
+    charged = SumPart(np.arange(instance.num_requests), found.certificate)
     certificate = ChargeCertificate(
-        instance_hash(instance), found.value, node, member, charge, (everyone,)
+        instance_hash(instance), found.value, node, member, charge, (charged,)
     )
     return Bound(found.value, certificate, interrupted=found.interrupted)

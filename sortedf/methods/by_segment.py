@@ -96,14 +96,14 @@ class _Report:
 
     def better(self, k: int) -> Callable[[int, int | None], None] | None:
         """Return what segment `k` calls with its better schedules."""
-        tell = self._options.on_better
-        if tell is None:
+        on_better = self._options.on_better
+        if on_better is None:
             return None
 
         def better(value: int, bound: int | None) -> None:
             if value < self._known[k]:
                 self._known[k] = value
-                tell(sum(self._known), self._options.lower_bound)
+                on_better(sum(self._known), self._options.lower_bound)
 
         return better
 

@@ -314,13 +314,13 @@ def read_weights(name: str) -> int:
 def good_cards() -> list[bytes]:
     from online.ranking.length_calibration import calibrate as calibrate_lengths
 
-    made = calibrate_lengths(np.linspace(-1, 1, 50), np.arange(1, 51)).as_dict()
+    calibration = calibrate_lengths(np.linspace(-1, 1, 50), np.arange(1, 51)).as_dict()
     card = {
         "format": 1,
         "tokenizer": "0" * 64,
         "settings": {"truncation": "head-tail"},
         "max_tokens": 16,
-        "calibration": made,
+        "calibration": calibration,
     }
     return [json.dumps(card).encode()]
 

@@ -286,7 +286,7 @@ def test_soft_minima_approach_the_minima():
 def test_windows_without_a_schedule_are_left_out():
     """Three requests that run alone do not fit into two lengths; prices may explode.
 
-    No step must be anybody's, so only the bound can tell.
+    No start is forced, so only the bound shows it.
     """
     instance = Instance([5] * 3, [3] * 3, 8)
     windows = Windows(np.zeros(3, int), np.full(3, 3))

@@ -42,7 +42,7 @@ def test_dual_is_never_above_the_optimum(instance):
 @examples(12)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([1, 16]))
 def test_dual_is_never_above_any_schedule(seed, arrivals, block):
-    """Larger instances, where nobody knows the optimum."""
+    """Larger instances, whose optimum is unknown."""
     instance = documents_and_chats(25, seed)
     if arrivals:
         arrival = np.random.default_rng(seed).integers(0, 300, 25)

@@ -147,7 +147,7 @@ def test_skipping_blocks_changes_nothing(monkeypatch):
 @pytest.mark.parametrize("arrivals", [False, True])
 @pytest.mark.parametrize("budget", [4200, 16492])
 def test_growth_is_never_above_any_schedule(budget, arrivals, block):
-    """Larger instances, where nobody knows the optimum."""
+    """Larger instances, whose optimum is unknown."""
     instance = documents(60, budget - budget % block)
     instance = instance.replace(
         engine=EngineModel(instance.kv_budget, block_size=block)

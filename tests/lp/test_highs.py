@@ -1,4 +1,4 @@
-"""The door to HiGHS: its states, its errors, its limits, and Ctrl-C."""
+"""The interface to HiGHS: its states, its errors, its limits, and Ctrl-C."""
 
 from __future__ import annotations
 

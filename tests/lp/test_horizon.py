@@ -32,7 +32,7 @@ def optimum(instance: Instance, latest: NDArray[np.int64]) -> int:
 @examples(60)
 @given(instances(max_requests=6, max_length=6, engine=engines()))
 def test_a_longer_horizon_gives_the_same_optimum(instance):
-    """Twice the longest latency that the limits leave, for everybody."""
+    """Twice the longest latency that the limits leave, for every request."""
     latest = latest_starts(instance, good_schedule(instance).tel)
     longest = int((latest - instance.arrival).max())
     assert optimum(instance, latest) == optimum(instance, latest + longest + 5)
@@ -44,7 +44,7 @@ def test_every_optimal_schedule_keeps_the_limits(instance):
     """The proof is about all of them, so brute force looks at all of them."""
     best = naive.best_tel(instance)
     latest = latest_starts(instance, best)
-    wait = best - int(instance.decode.sum())  # nobody can wait longer
+    wait = best - int(instance.decode.sum())  # no request can wait longer
     ids = range(instance.num_requests)
     for waits in product(range(wait + 1), repeat=len(ids)):
         if sum(waits) != wait:

@@ -101,7 +101,7 @@ def test_swaps_are_bounded(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_are_in_the_table(name):
-    """Whoever looks for methods finds them, without importing `lp`."""
+    """The table of methods has them, without an import of `lp`."""
     assert name in METHODS
     empty = solve(Instance([], [], 5), name)
     assert (empty.tel, empty.status) == (0, Status.OPTIMAL)

@@ -120,7 +120,7 @@ def test_the_independent_checker_agrees(instance, prices):
 
 
 def test_no_prices_prove_the_sum_of_answers():
-    """With KV for free everybody starts on arrival."""
+    """With free KV every request starts on arrival."""
     instance = Instance([1, 2], [3, 4], 10, [0, 5])
     assert certify(instance, []).bound == 7
     assert certify(instance, [0.0, 0.0]).bound == 7

@@ -55,8 +55,8 @@ def tokens_of(
     times: dict[int, list[float]] = {i: [] for i in range(instance.num_requests)}
 
     def watch(record: StepRecord, end_s: float) -> None:
-        made = table.ints[k.OUTPUT_TOKENS, : instance.num_requests]
-        for i in np.flatnonzero(made > [len(seen) for seen in times.values()]):
+        output_tokens = table.ints[k.OUTPUT_TOKENS, : instance.num_requests]
+        for i in np.flatnonzero(output_tokens > [len(seen) for seen in times.values()]):
             times[int(i)].append(end_s)
 
     engine = StepEngine(table, rules, policy, step_time)

@@ -11,16 +11,18 @@ from online.answer_lengths import AnswerLengths
 
 
 @given(st.lists(st.integers(1, 40), max_size=40), st.integers(0, 45))
-def test_what_remains_is_the_mean_over_longer_ones(lengths, made):
+def test_what_remains_is_the_mean_over_longer_ones(lengths, output_tokens):
     """As counted by hand; as long again where nothing longer was seen."""
     known = AnswerLengths(40)
     for length in lengths:
         known.observe([length])
-        known.remaining(np.array([made]))  # what was learned so far is not kept
+        known.remaining(
+            np.array([output_tokens])
+        )  # what was learned so far is not kept
     seen = lengths[: known.count]
-    longer = [o - made for o in seen if o > made]
-    expected = sum(longer) / len(longer) if longer else max(min(made, 40), 1)
-    assert known.remaining(np.array([made]))[0] == pytest.approx(expected)
+    longer = [o - output_tokens for o in seen if o > output_tokens]
+    expected = sum(longer) / len(longer) if longer else max(min(output_tokens, 40), 1)
+    assert known.remaining(np.array([output_tokens]))[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

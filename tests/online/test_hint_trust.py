@@ -33,10 +33,10 @@ class Stream:
         self.trust = trust or HintTrust()
         self.count = 0
 
-    def answer(self, client, hint, made, score=NAN):
+    def answer(self, client, hint, output_tokens, score=NAN):
         self.count += 1
         expected = self.trust.enter(self.count, client, hint, score)
-        self.trust.ended(self.count, made)
+        self.trust.ended(self.count, output_tokens)
         return expected
 
     def ask(self, client, hint, score=NAN):
@@ -64,8 +64,8 @@ def test_a_new_client_gets_the_mean_of_all_whatever_it_says(hint):
 def test_a_client_that_always_lies_alike_is_read_aright(lie):
     stream = warmed_up()
     rng = np.random.default_rng(1)
-    for made in rng.integers(500, 1500, 400).tolist():
-        stream.answer("liar", lie(made), made)
+    for output_tokens in rng.integers(500, 1500, 400).tolist():
+        stream.answer("liar", lie(output_tokens), output_tokens)
     expected = stream.ask("liar", lie(1000))[0]
     assert expected == pytest.approx(1000, rel=0.15)
 
@@ -113,11 +113,14 @@ def test_ranks_are_read_like_lengths(scale, shift):
     """On any scale; a client that puts itself first is put where its answers are."""
     stream = warmed_up()
     rng = np.random.default_rng(3)
-    for made in rng.integers(10, 300, 500).tolist():
-        stream.answer("honest", None, made, score=scale * made + shift)
+    for output_tokens in rng.integers(10, 300, 500).tolist():
+        stream.answer(
+            "honest", None, output_tokens, score=scale * output_tokens + shift
+        )
         stream.answer("liar", None, 1000, score=-1e6)
     short, long = (
-        stream.ask("honest", None, score=scale * made + shift)[1] for made in (20, 280)
+        stream.ask("honest", None, score=scale * output_tokens + shift)[1]
+        for output_tokens in (20, 280)
     )
     assert short < 110 < 190 < long
     assert stream.ask("liar", None, score=-1e6)[1] > 900

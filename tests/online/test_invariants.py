@@ -71,6 +71,6 @@ def test_a_doctored_step_is_found(name, k, by, what):
     ],
 )
 def test_a_doctored_request_is_found(name, by, what):
-    """Nobody is lost, early or made twice."""
+    """No request is lost or early, and no token is made twice."""
     with pytest.raises(BrokenRunError, match=what):
         check_log(replace(LOG, **{name: changed(name, 0, by)}), RULES)

@@ -61,12 +61,12 @@ steps = st.fixed_dictionaries(
 
 
 @given(st.lists(steps, max_size=8))
-def test_it_stands_by_all_that_happened_since(course):
+def test_it_stands_by_all_that_happened_since(changes):
     """The slow twin looks through all steps since the decision."""
     last, policy = new_last(), Says()
     since: list[dict] = []
     decision, began_decoding, was_free = Decision(), False, math.inf
-    for step, now in enumerate(course):
+    for step, now in enumerate(changes):
         for name, count in now["events"].items():
             getattr(last, name).extend([1] * count)
         since.append(dict(now["events"]))
@@ -83,7 +83,7 @@ def test_it_stands_by_all_that_happened_since(course):
         running, free, clock = now["num_running"], now["free"], float(step)
         assert last.stands(step, lambda t=clock: t, running, free) == stands
         if not stands:
-            before = course[step - 1] if step else None
+            before = changes[step - 1] if step else None
             policy.decision = decision = now["decision"]
             assert ask(last, policy, step, running=running, free=free) == decision
             quiet = (
@@ -96,12 +96,12 @@ def test_it_stands_by_all_that_happened_since(course):
             began_decoding = running == 0 or (before is not None and before["all_made"])
             since = []
         was_free = free
-        told = {name: now[name] for name in QUIET}
-        last.after_step(**told)
+        happened = {name: now[name] for name in QUIET}
+        last.after_step(**happened)
         if since:
-            since[-1].update(told)
+            since[-1].update(happened)
         else:
-            since.append({**NOTHING_HAPPENED, **told})
+            since.append({**NOTHING_HAPPENED, **happened})
 
 
 def test_the_policy_gets_each_event_once_and_may_keep_the_list():

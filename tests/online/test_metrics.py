@@ -176,7 +176,7 @@ def test_kv_use_is_an_average_over_time(run):
 def test_littles_law():
     """Requests there, summed over the steps, are the latencies, summed over requests.
 
-    Arrivals are at whole steps, so that everybody is seen in each step of his stay.
+    Arrivals are at whole steps, so that each request is seen in all its steps.
     """
     trace = arrive(generate("mix", 300, seed=3), "poisson", rate=0.1, seed=3)
     whole = Trace(trace.prefill, trace.decode, np.floor(trace.arrival_s))
@@ -197,7 +197,7 @@ def test_one_token_answers_have_no_time_per_token():
 
 
 def test_who_can_never_run_is_counted_apart():
-    """Refused requests have no latency, and nobody forgets them."""
+    """Refused requests have no latency, and are counted."""
     rules = EngineModel.vllm(10)
     log = simulate(Trace([3, 40], [2, 1]), "fcfs", rules, drop_oversize=True)
     found = metrics.measure(log, rules, UNIT_STEPS)

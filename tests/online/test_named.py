@@ -48,7 +48,7 @@ def test_an_option_twice():
         parse_named("svf:backfill=1:backfill=2")
 
 
-def made(least: int, share: float = 0.5, hard: bool = False, word: str | None = None):
+def built(least: int, share: float = 0.5, hard: bool = False, word: str | None = None):
     """Stand for what takes options."""
 
 
@@ -62,7 +62,7 @@ def made(least: int, share: float = 0.5, hard: bool = False, word: str | None = 
 )
 def test_options_that_fit(options):
     """Numbers of numpy are numbers, and whole ones are numbers, too."""
-    check_options("thing", "made", made, options)
+    check_options("thing", "made", built, options)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_options_that_fit(options):
 def test_options_that_do_not(options, words):
     """The message says what it is, what it is called and what is allowed."""
     with pytest.raises(ValueError, match=f"thing 'made'.*{words}"):
-        check_options("thing", "made", made, options)
+        check_options("thing", "made", built, options)
 
 
 def everything_named():

@@ -1,4 +1,4 @@
-"""Nobody is passed over for long, whatever the others say."""
+"""No request is passed over for long, whatever the hints of others are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_long_request_among_many_short_ones_starts():
 
 
 class Referee:
-    """Adds up services step by step, and says who was passed over how often."""
+    """Adds up services step by step, and counts how often each was passed over."""
 
     def __init__(self, log, trace):
         self.start, self.end = log.start_step, log.completion_step

@@ -19,7 +19,7 @@ from sortedf.engine_model import EngineModel
     st.integers(0, 40),
     st.integers(1, 12),
 )
-def test_history_is_the_mean_of_longer_answers(batches, made, least):
+def test_history_is_the_mean_of_longer_answers(batches, output_tokens, least):
     """Equal to looking through all that was taken in, in batches that grow."""
     history = make_predictor("history", longest=40, least=least)
     known, waiting = [], []
@@ -30,13 +30,13 @@ def test_history_is_the_mean_of_longer_answers(batches, made, least):
             known += waiting
             waiting = []
     if not known:
-        assert history.predict(made) is None
+        assert history.predict(output_tokens) is None
         return
-    longer = [length for length in known if length > made]
-    expected = np.ceil(np.mean(longer)) if longer else 2 * max(made, 1)
-    if not longer and made == 0:
+    longer = [length for length in known if length > output_tokens]
+    expected = np.ceil(np.mean(longer)) if longer else 2 * max(output_tokens, 1)
+    if not longer and output_tokens == 0:
         expected = 1
-    assert history.predict(made) == pytest.approx(expected, abs=1e-9)
+    assert history.predict(output_tokens) == pytest.approx(expected, abs=1e-9)
 
 
 def test_long_answers_count_as_the_longest():
@@ -79,7 +79,7 @@ def test_the_simulator_learns_as_it_goes():
 
 
 def test_history_is_better_than_nothing_for_the_order():
-    """With a cache for one long answer, nobody is kept waiting by a wrong maximum."""
+    """With a cache for one long answer, a wrong maximum delays no request."""
     rng = np.random.default_rng(4)
     n = 200
     instance = Instance(

@@ -37,7 +37,7 @@ events = st.lists(st.tuples(st.sampled_from("lsxx"), st.integers(0, 7)), max_siz
 @given(st.lists(prompts, min_size=8, max_size=8), events)
 @examples(300)
 def test_follows_who_comes_runs_and_goes(tokens, events):
-    """Whoever runs holds its own blocks, and each node counts who holds it."""
+    """A running request holds its own blocks, and each node counts its holders."""
     chains = [chain_of(t) for t in tokens]
     running: dict[int, list[object]] = {}
     cached: set[object] = set()

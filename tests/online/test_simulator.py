@@ -40,7 +40,7 @@ def test_the_same_run_byte_by_byte(policy, tmp_path):
 
 @pytest.mark.parametrize("policy", BY_NAME)
 def test_with_hardly_any_load_all_policies_are_alike(policy):
-    """Whoever comes finds the engine empty."""
+    """Every arrival finds the engine empty."""
     few = Trace(CHAT.prefill[:12], CHAT.decode[:12])
     slow = arrive(few, "batches", rate=1e-4, size=1)
     log = simulate(slow, policy, RULES, step_time=MODEL)
@@ -69,7 +69,7 @@ def test_predictions_and_scores_are_what_a_policy_sees():
 
 
 def test_a_wrong_prediction_by_ten_times_both_ways():
-    """Nobody is lost, whether answers are ten times as long or as short."""
+    """No request is lost, whether answers are ten times as long or as short."""
     for factor in (0.1, 10.0):
         wrong = np.maximum(1, np.rint(CHAT.decode * factor)).astype(np.int64)
         for policy in ("svf", "mc-sf", "srpt"):

@@ -104,7 +104,7 @@ def test_a_long_prefill_is_not_admitted_and_thrown_out_again():
 
 @pytest.mark.parametrize("budget", [None, 64])
 def test_five_equal_long_requests_of_which_four_fit(budget):
-    """With known lengths the fifth waits; by vLLM's own rule somebody is preempted."""
+    """With known lengths the fifth waits; by vLLM's own rule a request is preempted."""
     instance = Instance([100] * 5, [100] * 5, 10_000)
     rules = EngineModel.vllm(880, 16, max_batched_tokens=budget)
     engine = StepEngine(RequestTable.of_instance(instance), rules, make_policy("svf"))

@@ -1,4 +1,4 @@
-"""Many runs: the same figures, whoever executes them."""
+"""Many runs: the same figures in one process and in several."""
 
 from __future__ import annotations
 

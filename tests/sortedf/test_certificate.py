@@ -124,8 +124,10 @@ def test_prices_prove_their_formula(instance, data):
     """Not only what is true: exactly what they are worth."""
     price = data.draw(st.lists(st.integers(0, 9), max_size=20))
     bits = data.draw(st.integers(0, 4))
-    made = Certificate(instance_hash(instance), 0, bits, np.array(price, np.int64))
-    assert proven_bound(instance, made) == formula(instance, bits, price)
+    certificate = Certificate(
+        instance_hash(instance), 0, bits, np.array(price, np.int64)
+    )
+    assert proven_bound(instance, certificate) == formula(instance, bits, price)
 
 
 @pytest.mark.parametrize("block", [1, 2])
@@ -135,8 +137,8 @@ def test_every_start_of_a_long_list_of_prices_counts(free, block):
     instance = Instance([1], [1], engine=EngineModel(2, block_size=block))
     price = np.full(CHUNK + 701, 10**6)
     price[free] = 0
-    made = Certificate(instance_hash(instance), 0, 0, price)
-    assert proven_bound(instance, made) == free + 1 - 2 * int(price.sum())
+    certificate = Certificate(instance_hash(instance), 0, 0, price)
+    assert proven_bound(instance, certificate) == free + 1 - 2 * int(price.sum())
 
 
 @pytest.mark.parametrize(
@@ -155,8 +157,8 @@ def test_what_64_bits_hold_is_taken_and_no_more(arrival, bits, price):
     instance = Instance([1], [1], 2, [arrival])
 
     def prove(bits, price):
-        made = Certificate(instance_hash(instance), 0, bits, np.array([price]))
-        return proven_bound(instance, made)
+        certificate = Certificate(instance_hash(instance), 0, bits, np.array([price]))
+        return proven_bound(instance, certificate)
 
     assert prove(bits, price) == formula(instance, bits, [price])
     with pytest.raises(CertificateError, match="too large for exact 64-bit"):
@@ -253,7 +255,7 @@ def test_every_bound_of_tiny_instances_can_be_checked(instance):
 @examples(100)
 @given(instances(max_requests=4, max_length=5, engine=engines()), st.data())
 def test_no_growth_certificate_proves_more_than_the_optimum(instance, data):
-    """Whoever made it up."""
+    """Wherever it comes from."""
     numbers = st.lists(st.integers(0, 9), min_size=12, max_size=12)
     certificate = GrowthCertificate(
         instance_hash(instance),

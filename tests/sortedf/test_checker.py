@@ -94,7 +94,7 @@ def test_one_token_too_many_is_found():
 
 
 def test_start_before_arrival_is_found():
-    """Nobody runs before it is there."""
+    """No request runs before it arrives."""
     report = check(Instance([1], [1], 8, [5]), [4])
     message = "request 0 starts in step 4, before its arrival 5"
     assert [str(found) for found in report.violations] == [message]

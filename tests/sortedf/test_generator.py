@@ -60,9 +60,9 @@ def test_quantiles_are_the_published_ones(kind, field):
 def test_distributions_are_those_of_the_real_traces(kind):
     """Kolmogorov-Smirnov distance at most 0.03, means within 5 %."""
     real = read_trace(FOLDER / "traces" / f"{SOURCES[kind][0]}.csv.gz")
-    made = large(kind)
+    generated = large(kind)
     for field in ("prefill", "decode"):
-        ours, theirs = getattr(made, field), getattr(real, field)
+        ours, theirs = getattr(generated, field), getattr(real, field)
         assert ks_2samp(ours, theirs).statistic <= 0.03
         assert ours.mean() == pytest.approx(theirs.mean(), rel=0.05)
 
@@ -70,8 +70,8 @@ def test_distributions_are_those_of_the_real_traces(kind):
 @pytest.mark.parametrize("kind", SOURCES)
 def test_lengths_are_correlated_as_published(kind):
     """Spearman's rank correlation, within 0.03."""
-    made = large(kind)
-    rho = spearmanr(made.prefill, made.decode).statistic
+    generated = large(kind)
+    rho = spearmanr(generated.prefill, generated.decode).statistic
     assert rho == pytest.approx(SOURCES[kind][1], abs=0.03)
 
 
@@ -83,8 +83,8 @@ def test_the_atom_of_the_chat_service_is_there():
 
 def test_documents_keep_to_the_limit_of_their_source():
     """Prompt and answer together have at most 4,096 tokens."""
-    made = large("documents")
-    assert (made.prefill + made.decode).max() <= 4096
+    generated = large("documents")
+    assert (generated.prefill + generated.decode).max() <= 4096
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,8 +100,8 @@ def test_the_same_seed_gives_the_same_file(tmp_path, kind):
 
 def test_a_mix_has_its_share_of_documents_in_between():
     """Documents have long prompts, and are not all at one end."""
-    made = generate("mix", 10_000, long_share=0.3, seed=3)
-    long = np.flatnonzero(made.prefill > 1400)
+    generated = generate("mix", 10_000, long_share=0.3, seed=3)
+    long = np.flatnonzero(generated.prefill > 1400)
     # 14 % of documents are shorter, 0.1 % of chats longer.
     assert len(long) == pytest.approx(3000 * 0.86, rel=0.05)
     assert long.mean() == pytest.approx(5000, rel=0.05)
@@ -110,8 +110,8 @@ def test_a_mix_has_its_share_of_documents_in_between():
 @pytest.mark.parametrize("share", [0, 1])
 def test_a_mix_may_be_of_one_sort(share):
     """With 0 % or 100 % documents."""
-    made = generate("mix", 500, long_share=share)
-    assert (np.median(made.prefill) > 1000) == bool(share)
+    generated = generate("mix", 500, long_share=share)
+    assert (np.median(generated.prefill) > 1000) == bool(share)
 
 
 def test_one_request_is_a_trace():
@@ -122,9 +122,9 @@ def test_one_request_is_a_trace():
 
 def test_arrivals_are_poisson():
     """The first at 0, gaps with the mean and the deviation of an exponential."""
-    made = generate("chat", 20_000, rate=4.0, seed=2)
-    gaps = np.diff(made.arrival_s)
-    assert made.arrival_s[0] == 0
+    generated = generate("chat", 20_000, rate=4.0, seed=2)
+    gaps = np.diff(generated.arrival_s)
+    assert generated.arrival_s[0] == 0
     assert gaps.min() >= 0
     assert gaps.mean() == pytest.approx(0.25, rel=0.03)
     assert gaps.std() == pytest.approx(0.25, rel=0.05)

@@ -54,8 +54,8 @@ def test_equals_the_formula(instance, data):
     price = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
     horizon = data.draw(st.lists(st.integers(0, 7), min_size=n, max_size=n))
     numbers = (data.draw(st.integers(0, 4)), data.draw(st.integers(1, 15)))
-    made = certificate(instance, *numbers, horizon, price)
-    assert proven_bound(instance, made) == formula(instance, *numbers, horizon, price)
+    claim = certificate(instance, *numbers, horizon, price)
+    assert proven_bound(instance, claim) == formula(instance, *numbers, horizon, price)
 
 
 @pytest.mark.parametrize("free", [0, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 700])
@@ -64,8 +64,8 @@ def test_every_start_of_a_long_list_counts(free):
     instance = Instance([1], [1], 2)
     price = np.full(CHUNK + 701, 10**6)
     price[free] = 0
-    made = certificate(instance, 0, 1, np.zeros(len(price)), price)
-    assert proven_bound(instance, made) == free + 1 - 2 * int(price.sum())
+    claim = certificate(instance, 0, 1, np.zeros(len(price)), price)
+    assert proven_bound(instance, claim) == free + 1 - 2 * int(price.sum())
 
 
 def test_a_reward_alone_can_pay_for_a_later_start():

@@ -33,7 +33,7 @@ def test_unknown_names_are_attribute_errors():
 
 
 def test_importing_loads_nothing_heavy():
-    """Neither the compiler nor plots, until somebody needs them."""
+    """Neither the compiler nor plots, until they are needed."""
     code = "import sys, sortedf; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -13,7 +13,7 @@ GOOD = {"prefill": [3, 1], "decode": [2, 4], "kv_budget": 8}
 
 
 def test_holds_read_only_int64_copies():
-    """Changing the caller's array later changes nothing, and nobody can write."""
+    """Changing the caller's array later changes nothing, and arrays are read-only."""
     prefill = np.array([3, 1])
     instance = Instance(prefill, [2, 4], 8)
     prefill[0] = 99
@@ -25,7 +25,7 @@ def test_holds_read_only_int64_copies():
 
 
 def test_pickling_gives_back_a_frozen_instance():
-    """Worker processes get the same checks as everybody."""
+    """Worker processes get the same checks."""
     engine = EngineModel(8, block_size=4, max_num_seqs=3, max_batched_tokens=9)
     instance = Instance([3, 1], [2, 4], 8, [0, 5], engine)
     copy = pickle.loads(pickle.dumps(instance))
@@ -249,7 +249,7 @@ def test_floats_of_any_width_are_compared_exactly(kind):
 
 
 def test_masked_entries_are_refused():
-    """What somebody has masked as missing was read as if it were there."""
+    """What was masked as missing was read as if it were there."""
     masked = np.ma.masked_array([3, 7], mask=[False, True])
     with pytest.raises(ValueError, match="prefill has masked entries"):
         Instance(masked, [2, 4], 12)

@@ -26,7 +26,7 @@ def with_numbers(x: int) -> int:
 
 
 def test_numbers_in_the_code_share_a_kernel():
-    """`added` was compiled anew for 0, 1 and 2, and so was all that it calls."""
+    """`added` was compiled again for 0, 1 and 2, and so was all that it calls."""
     assert with_numbers(5) == 18
     if not numba.config.DISABLE_JIT:
         with_numbers.recompile()  # else it may come from the cache, without `added`

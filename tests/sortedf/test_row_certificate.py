@@ -19,8 +19,8 @@ from tests.strategies import engines, instances
 
 def prove(instance, divisor, weight, places=0, tokens=0):
     rows = (np.array(divisor, np.int64), np.array(weight, np.int64))
-    made = RowCertificate(instance_hash(instance), 0, *rows, places, tokens)
-    return proven_bound(instance, made)
+    certificate = RowCertificate(instance_hash(instance), 0, *rows, places, tokens)
+    return proven_bound(instance, certificate)
 
 
 def fluid(instance, rows, places=0, tokens=0):

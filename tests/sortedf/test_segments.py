@@ -123,18 +123,18 @@ def test_better_schedules_of_a_stream_are_told_of_the_whole():
     rng = np.random.default_rng(3)
     lengths = rng.integers(5, 60, (2, 24))
     instance = Instance(*lengths, 200, np.repeat(np.arange(3) * 10**5, 8))
-    told, done = [], []
+    reported, done = [], []
     result = solve(
         instance,
         "improve",
         bound="fluid",
-        on_better=lambda value, least: told.append((value, least)),
+        on_better=lambda value, least: reported.append((value, least)),
         progress=lambda *step: done.append(step),
     )
-    values = [value for value, _ in told]
+    values = [value for value, _ in reported]
     assert values == sorted(values, reverse=True)
     assert values[-1] == result.tel
-    assert {least for _, least in told} == {result.lower_bound}
+    assert {least for _, least in reported} == {result.lower_bound}
     assert done == [(8, 24), (16, 24), (24, 24)]
 
 

@@ -342,7 +342,7 @@ def test_interrupted_lists_give_their_best(monkeypatch):
 
 
 def test_an_interrupt_ends_a_comparison_with_what_is_done(monkeypatch):
-    """Rows of minutes were lost with the one that somebody did not want to wait for."""
+    """Rows of minutes were lost with the one that was interrupted."""
     instance = mixed(60, 1)
     monkeypatch.setattr(improving, "anneal", pressed)
     results = compare(instance, ["svf", "auto", "fcfs"], bound="fluid")
@@ -383,7 +383,7 @@ def test_whole_floats_are_numbers_of_jobs_and_seeds():
 
 
 def test_weights_for_other_requests_are_refused():
-    """Without a bound nobody looked, until zip() complained of its arguments."""
+    """Without a bound nothing was checked, until zip() complained of its arguments."""
     objective = Objective(weight=[1, 2, 3])
     instance = Instance([1, 1], [1, 1], 2)
     with pytest.raises(ValueError, match="3 entries but there are 2 requests"):

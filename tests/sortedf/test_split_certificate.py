@@ -59,8 +59,8 @@ def test_no_split_proves_more_than_the_optimum(instance, seed):
     """Good prices or absurd ones."""
     if instance.prefixes is None:
         return
-    made = random_split(instance, np.random.default_rng(seed))
-    assert proven_bound(instance, made) <= naive.best_tel(instance)
+    claim = random_split(instance, np.random.default_rng(seed))
+    assert proven_bound(instance, claim) <= naive.best_tel(instance)
 
 
 @given(shared_instances(min_requests=2, max_requests=4), st.integers(0))
@@ -68,12 +68,12 @@ def test_a_split_proves_its_formula(instance, seed):
     """Request by request, start by start and step by step."""
     if instance.prefixes is None:
         return
-    made = random_split(instance, np.random.default_rng(seed))
+    claim = random_split(instance, np.random.default_rng(seed))
     shared, block = instance.prefixes, instance.engine.block_size
-    count, last = len(made.price), int(made.end[-1])
-    own, pays = made.own.reshape(-1, count), made.pays.reshape(-1, count)
-    stretch = [int(np.searchsorted(made.end, t)) for t in range(1, last + 1)]
-    total = -instance.usable_kv * sum(int(made.price[k]) for k in stretch)
+    count, last = len(claim.price), int(claim.end[-1])
+    own, pays = claim.own.reshape(-1, count), claim.pays.reshape(-1, count)
+    stretch = [int(np.searchsorted(claim.end, t)) for t in range(1, last + 1)]
+    total = -instance.usable_kv * sum(int(claim.price[k]) for k in stretch)
     for i in range(instance.num_requests):
         s, o, a = (
             int(x[i]) for x in (instance.prefill, instance.decode, instance.arrival)
@@ -81,7 +81,7 @@ def test_a_split_proves_its_formula(instance, seed):
         path = shared.path(i)
         costs = []
         for start in range(a, max(a, last) + 1):
-            cost = (start + o - a) << made.scale_bits
+            cost = (start + o - a) << claim.scale_bits
             for t in range(start + 1, min(start + o, last) + 1):
                 k = stretch[t - 1]
                 held = -(-(s + t - start) // block) - sum(
@@ -90,12 +90,12 @@ def test_a_split_proves_its_formula(instance, seed):
                 cost += (
                     held
                     * block
-                    * (int(made.price[k]) + sum(int(own[m, k]) for m in path))
+                    * (int(claim.price[k]) + sum(int(own[m, k]) for m in path))
                 )
-                cost += int(pays[made.member == i, k].sum())
+                cost += int(pays[claim.member == i, k].sum())
             costs.append(cost)
         total += min(costs)
-    assert proven_bound(instance, made) == -(-total >> made.scale_bits)
+    assert proven_bound(instance, claim) == -(-total >> claim.scale_bits)
 
 
 def test_a_file_proves_the_same(tmp_path):
@@ -141,12 +141,12 @@ def test_prices_that_64_bits_do_not_hold_are_refused():
     engine = EngineModel(9000, prefix_caching=True)
     instance = Instance([7, 7], [4000, 4000], engine=engine, prefixes=shared)
     none = np.zeros(0, dtype=np.int64)
-    made = SplitCertificate(
+    claim = SplitCertificate(
         instance_hash(instance), 0, 0, np.array([9]), np.array([2**49]),
         np.array([0]), none, none, none,
     )  # fmt: skip
     with pytest.raises(CertificateError, match="too large for exact 64-bit"):
-        proven_bound(instance, made)
+        proven_bound(instance, claim)
 
 
 def test_scales_out_of_range_are_refused():

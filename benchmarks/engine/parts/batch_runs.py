@@ -94,7 +94,7 @@ class Bench:
             command += ["--engine-arg", argument]
         return command
 
-    def stock(self, batch: Path, output: Path, times: Path) -> list[str]:
+    def baseline(self, batch: Path, output: Path, times: Path) -> list[str]:
         """Return `vllm run-batch`, with a stop watch."""
         return [
             sys.executable, "-m", "benchmarks.engine.parts.batch_stock", str(times),

@@ -18,11 +18,11 @@ from typing import Any
 def main(times: Path) -> None:
     """Run the given command line, and write the times."""
     from prometheus_client import REGISTRY
-    from vllm.entrypoints.launchers import run_batch as stock
+    from vllm.entrypoints.launchers import run_batch as vllm_batch
 
     began: list[float] = []
     done_s: list[float] = []
-    original = stock.run_request
+    original = vllm_batch.run_request
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
         if not began:
@@ -31,8 +31,8 @@ def main(times: Path) -> None:
         done_s.append(time.perf_counter() - began[0])
         return output
 
-    stock.run_request = timed
-    asyncio.run(stock.main(stock.parse_args()))
+    vllm_batch.run_request = timed
+    asyncio.run(vllm_batch.main(vllm_batch.parse_args()))
     preemptions = sum(
         sample.value
         for metric in REGISTRY.collect()

@@ -31,12 +31,12 @@ def execute(
     plan: RunPlan, instance: Instance, settings: VllmSettings
 ) -> tuple[Execution, VllmEngine]:
     """Run a course in an engine of its own, which is closed then."""
-    made: list[VllmEngine] = []
+    engines: list[VllmEngine] = []
 
     def start(table: Any, policy: Any) -> VllmEngine:
-        made.append(VllmEngine(table, policy, settings))
-        return made[-1]
+        engines.append(VllmEngine(table, policy, settings))
+        return engines[-1]
 
     execution = execute_plan(plan, instance, start)
-    made[0].close()
-    return execution, made[0]
+    engines[0].close()
+    return execution, engines[0]

@@ -169,7 +169,7 @@ def _gains(burst: list[Row], fcfs: list[Row]) -> str:
 def _why(burst: list[Row], fcfs: list[Row]) -> str:
     """Explain the gain per token in figures of these runs."""
     by_wait = median(r["mean_ttft"] * r["mean_inverse"] for r in fcfs)
-    told = median(r["mean_per_token"] for r in fcfs)
+    mean_s = median(r["mean_per_token"] for r in fcfs)
     oracle = chosen(burst, order="rank", target=1.0, limit_s=None)
     half = chosen(burst, order="rank", target=TRAINED, limit_s=None) or oracle
     shares = [
@@ -179,9 +179,10 @@ def _why(burst: list[Row], fcfs: list[Row]) -> str:
     return (
         "Under `fcfs` a wait does not depend on the answer, so that the mean per token "
         "is about the mean wait times the mean of 1 / tokens, here "
-        f"{by_wait:.2f} s of {told:.2f} s, and the time of a step. It counts above all "
-        "the waits of the shortest answers, which shortest first saves; mean latency "
-        f"counts all alike. Answers vary by {fcfs[0]['spread']:.2f} of their mean. At "
+        f"{by_wait:.2f} s of {mean_s:.2f} s, and the time of a step. It counts above "
+        "all the waits of the shortest answers, which shortest first saves; mean "
+        "latency counts all alike. Answers vary by "
+        f"{fcfs[0]['spread']:.2f} of their mean. At "
         f"tau_b {TRAINED:g}: {', '.join(shares)}."
     )
 

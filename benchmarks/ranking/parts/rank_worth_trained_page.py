@@ -35,7 +35,7 @@ def page(rows: list[Row]) -> str:
         "which are also those of its training. How many times smaller a figure is "
         "than under `fcfs`; in brackets what noise of the same tau_b gives, on the "
         "line between the two nearest that were run (`rank_worth.md`). With the "
-        f"paper's limit: who has waited for {PAPERS_S:g} s goes first."
+        f"paper's limit: a request that has waited for {PAPERS_S:g} s goes first."
     ]
     for name in dict.fromkeys(row["workload"] for row in trained):
         own = chosen(trained, workload=name)

@@ -47,8 +47,8 @@ def main() -> None:
     # On prompts of another day: -1 is the wrong way round, 0 is a coin, 1 is perfect,
     # which no ranker reaches where answers to like prompts differ.
     write_log(Path("next_day.jsonl"), rng, 200)
-    told = sortedf("rank", "evaluate", "ranker", "next_day.jsonl")
-    print(f"Kendall's tau_b above 0.7: {told['tau_b'] > 0.7}")
+    quality = sortedf("rank", "evaluate", "ranker", "next_day.jsonl")
+    print(f"Kendall's tau_b above 0.7: {quality['tau_b'] > 0.7}")
 
     # The scheduler takes lower ranks first. It needs no lengths.
     ranker = load_ranker("ranker")

@@ -29,5 +29,5 @@ def test_uncommitted_changes_are_told(monkeypatch, tmp_path, capsys):
     for changed in (True, False):
         monkeypatch.setattr(command, "has_uncommitted_changes", lambda: changed)  # noqa: B023
         assert command.main(["papers", "--results", str(tmp_path)]) == 0
-        told = "uncommitted changes" in capsys.readouterr().err.partition("==")[0]
-        assert told == changed
+        warned = "uncommitted changes" in capsys.readouterr().err.partition("==")[0]
+        assert warned == changed

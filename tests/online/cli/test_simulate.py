@@ -197,7 +197,7 @@ def test_a_rank_of_a_given_quality(simulate):
 
 
 def test_the_budget_is_needed(cli, trace):
-    """Nobody can guess how much memory there is."""
+    """The size of the memory has no default."""
     assert "--kv-budget is missing" in refused(cli("simulate", trace))
 
 

@@ -146,6 +146,6 @@ def test_stock_scheduler_is_fcfs(real_engine):
     settings = VllmSettings(
         EngineModel.vllm(KV_BUDGET, block_size=32, **WIDE), max_model_len=1024
     )
-    stock = run_baseline(instance, settings)
-    assert stock.completion_step.tolist() == execution.log.completion_step.tolist()
-    assert stock.preemptions == execution.log.preemptions.sum() > 0
+    baseline = run_baseline(instance, settings)
+    assert baseline.completion_step.tolist() == execution.log.completion_step.tolist()
+    assert baseline.preemptions == execution.log.preemptions.sum() > 0

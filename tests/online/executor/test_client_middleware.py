@@ -54,7 +54,7 @@ KEY, OTHER = (b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")
 def test_the_key_is_the_name_whatever_the_client_says():
     honest, request = client(CHAT, KEY)
     assert request == {**CHAT, "vllm_xargs": {}}
-    said = {"client": "somebody", "predicted_tokens": 5}
+    said = {"client": "other", "predicted_tokens": 5}
     liar, request = client({**CHAT, "vllm_xargs": said}, OTHER)
     assert request["vllm_xargs"] == {"predicted_tokens": 5}
     assert client({**CHAT, "vllm_xargs": {"client": honest}}, OTHER)[0] == liar

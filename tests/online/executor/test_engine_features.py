@@ -61,7 +61,7 @@ class Grammar:
 
 
 def test_nobody_waits_for_a_grammar_of_others(start_core):
-    """Room was kept for the one that compiles, and nobody else started."""
+    """Room was kept for the one that compiles, and no other request started."""
     from vllm.v1.request import RequestStatus
 
     core, scheduler, request = start_core(
@@ -79,11 +79,11 @@ def test_nobody_waits_for_a_grammar_of_others(start_core):
         scheduler.add_request(waits)
         for n in range(3):
             scheduler.add_request(request(f"plain{n}", 510, 100))
-        made = 0
+        num_tokens = 0
         for _ in range(201):
-            made += len(step(core))
+            num_tokens += len(step(core))
             clock[0] += 1.0
-        assert made >= 200
+        assert num_tokens >= 200
         assert scheduler.get_num_unfinished_requests() == 2
         waits.structured_output_request.grammar = object()
         scheduler.add_request(request("late", 510, 100))

@@ -37,9 +37,9 @@ class Scorer:
 @pytest.fixture
 def expect():
     options = SchedulerOptions.of({"predictor": {"name": "history", "least": 1}})
-    made = Expectations(options, longest=1000, slots=100, tokenizer=None)
-    made.table, made.scores = RequestTable(), Scorer()
-    return made
+    expectations = Expectations(options, longest=1000, slots=100, tokenizer=None)
+    expectations.table, expectations.scores = RequestTable(), Scorer()
+    return expectations
 
 
 def enter(expect, prefill=10, most=50, **extra):

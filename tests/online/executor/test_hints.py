@@ -1,4 +1,4 @@
-"""Hints, the door to vLLM, and the planner; no engine is started here."""
+"""Hints, the module that imports vLLM, and the planner; no engine is started here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_version_that_was_not_tested_is_named_and_tried(monkeypatch, caplog):
 @pytest.mark.parametrize("tokens", [None, 700])
 @pytest.mark.parametrize("method", ["fcfs", "svf", "sorted-f", "auto"])
 def test_plans_are_kept_to_the_step(method, tokens):
-    """Every request completes when the plan says, and nobody is preempted."""
+    """Every request completes when the plan says, and no request is preempted."""
     instance = scaled_mix(150, 6, rate=0.5)
     rules = EngineModel.vllm(3200, 32, 64, tokens)
     plan = plan_run(instance, rules, method, mode="plan")

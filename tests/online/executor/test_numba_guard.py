@@ -28,7 +28,7 @@ def test_vllm_finds_the_plugin():
 
 
 def test_it_loads_nothing_of_ours():
-    """It runs in each process of vLLM's, also where nobody asked for this package."""
+    """It runs in each process of vLLM's, also where this package is not used."""
     code = (
         "import sys, online.executor.numba_guard\n"
         "print(sorted({'numba', 'numpy', 'sortedf', 'vllm'} & set(sys.modules)))"

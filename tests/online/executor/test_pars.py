@@ -86,7 +86,7 @@ def test_requests_start_in_the_order_of_the_simulator(start_llm, tmp_path):
 
 
 def test_scores_that_come_late_are_used_when_they_come(start_llm):
-    """First by arrival; once they are there, by score; and nobody waited for them."""
+    """First by arrival; once they are there, by score; and none waited for them."""
     llm, sampling_params = start_llm(
         run_async=False, options=OPTIONS, tokenizer=True, max_num_batched_tokens=512,
         max_num_seqs=2,

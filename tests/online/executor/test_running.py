@@ -18,7 +18,7 @@ def table():
     return RequestTable.of_arrays(np.full(6, 10), np.full(6, 50), np.zeros(6))
 
 
-def made(table):
+def output_tokens(table):
     return table.ints[k.OUTPUT_TOKENS, :6].tolist()
 
 
@@ -31,9 +31,9 @@ def test_tokens_are_those_of_the_steps_in_which_a_request_ran(table):
     running.each_made_one(2)
     running.start([0])
     running.each_made_one(3)
-    assert made(table) == [0, 0, 2, 0, 2, 0]
+    assert output_tokens(table) == [0, 0, 2, 0, 2, 0]
     running.catch_up([2])
-    assert made(table) == [1, 0, 3, 0, 3, 0]
+    assert output_tokens(table) == [1, 0, 3, 0, 3, 0]
     assert table.ints[k.LAST_TOKEN, [0, 2, 4]].tolist() == [3, 3, 3]
     assert running.ids().tolist() == [4, 0]
 
@@ -59,4 +59,4 @@ def test_a_prompt_in_parts_does_not_start_whole(table):
     running.each_made_one(1)
     running.catch_up()
     assert table.ints[k.COMPUTED, :2].tolist() == [10, 10]
-    assert made(table)[:2] == [1, 1]
+    assert output_tokens(table)[:2] == [1, 1]

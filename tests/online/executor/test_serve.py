@@ -64,7 +64,7 @@ class Server:
             "--scheduler-cls", "online.executor.vllm_scheduler.PolicyScheduler",
             "--additional-config", json.dumps({"sortedf": options}),
         ]  # fmt: skip
-        # The engine core is a process of its own, as it is for everybody who serves.
+        # The engine core is a process of its own, as it is whenever it serves.
         settings = {**CPU_SETTINGS, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
         paths = [os.getcwd(), os.environ.get("PYTHONPATH", "")]
         path = os.pathsep.join(filter(None, paths))

@@ -58,9 +58,11 @@ def test_prefix_caching_and_chunks(start_llm, run_async, policy, tokens):
     outputs = llm.generate(prompts, params, use_tqdm=False)
     assert len(outputs) == 120
     for output, wanted in zip(outputs, params, strict=True):
-        made = len(output.outputs[0].token_ids)
+        output_tokens = len(output.outputs[0].token_ids)
         assert output.finished
-        assert made == wanted.max_tokens or (not wanted.ignore_eos and made >= 1)
+        assert output_tokens == wanted.max_tokens or (
+            not wanted.ignore_eos and output_tokens >= 1
+        )
     scheduler = scheduler_of(llm)
     assert scheduler.host.policy is not None
     assert scheduler.get_num_unfinished_requests() == 0
@@ -120,7 +122,7 @@ def test_async_scheduling(start_llm, policy):
     for i, (prompt, own) in enumerate(zip(prompts, params, strict=True)):
         llm.llm_engine.add_request(str(i), prompt, own)
     wanted = {r: request.max_tokens for r, request in scheduler.requests.items()}
-    made = dict.fromkeys(wanted, 0)
+    output_tokens = dict.fromkeys(wanted, 0)
     steps, evicted = 0, []
     preempt = scheduler._preempt_request
 
@@ -132,10 +134,10 @@ def test_async_scheduling(start_llm, policy):
     with played(core, 0.0, run_async=True):
         while scheduler.has_requests() or core.batch_queue:
             for output in step(core):
-                made[output.request_id] += len(output.new_token_ids)
+                output_tokens[output.request_id] += len(output.new_token_ids)
             steps += 1
             assert len(core.batch_queue) <= 1  # what it waits for is taken out
-    assert made == wanted
+    assert output_tokens == wanted
     assert steps < 5000
     assert evicted or policy not in ("fcfs", "srpt", "las")
     assert scheduler.host.policy is not None
@@ -151,12 +153,12 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
     scheduler = scheduler_of(llm)
     short = sampling_params(max_tokens=9, ignore_eos=True, detokenize=False)
     long = sampling_params(max_tokens=500, ignore_eos=True, detokenize=False)
-    told = sampling_params(
+    predicted = sampling_params(
         max_tokens=500, detokenize=False, extra_args={"predicted_tokens": 70}
     )
     prompt = {"prompt_token_ids": random_prompt(0, 20)}
     llm.generate([prompt] * 10, short, use_tqdm=False)
-    for name, params in (("long", long), ("told", told), ("short", short)):
+    for name, params in (("long", long), ("predicted", predicted), ("short", short)):
         llm.llm_engine.add_request(name, prompt, params)
     predicted = scheduler.host.table.ints[k.PREDICTED]
     expected = {
@@ -167,7 +169,7 @@ def test_lengths_are_learned_from_who_is_done(start_llm):
     assert expected == {500: 9, 9: 9}
     hinted = [r for r in scheduler.requests.values() if r.sampling_params.extra_args]
     assert scheduler.host.table.ints[k.PREDICTED, hinted[0].sortedf_id] == 70
-    llm.llm_engine.abort_request(["long", "told", "short"])
+    llm.llm_engine.abort_request(["long", "predicted", "short"])
 
 
 def test_a_liar_is_known_by_its_answers(start_llm):
@@ -197,13 +199,13 @@ def test_a_liar_is_known_by_its_answers(start_llm):
     )
     assert 70 <= liar <= 85
     assert 10 <= honest <= 14
-    made = []
-    while len(made) < 30:  # the honest one is longer this time: raised at once
+    output_tokens = []
+    while len(output_tokens) < 30:  # the honest one is longer this time: raised at once
         llm.llm_engine.step()
         honest = [r for r in scheduler.requests.values() if "honest" in r.request_id]
-        made.append(honest[0].num_output_tokens)
+        output_tokens.append(honest[0].num_output_tokens)
         predicted = int(table.ints[k.PREDICTED, honest[0].sortedf_id])
-        assert predicted >= made[-1]
+        assert predicted >= output_tokens[-1]
     assert predicted > 14
     llm.llm_engine.abort_request(["liar", "honest"])
     assert scheduler.host.policy is not None

@@ -105,8 +105,8 @@ def run(
 ) -> Run:
     """Run a policy to the end, and check in every step that no rule is broken."""
     table = RequestTable.of_instance(instance, predicted=predicted, score=score)
-    made = make_policy(policy, **options) if isinstance(policy, str) else policy
-    watched = Watched(made)
+    chosen = make_policy(policy, **options) if isinstance(policy, str) else policy
+    watched = Watched(chosen)
     engine = StepEngine(table, rules, watched, step_time)
     records: list[StepRecord] = []
 
@@ -115,7 +115,7 @@ def run(
         assert len(records) < max_steps, "the run does not come to an end"
         assert 0 <= record.used_blocks <= rules.num_blocks
         if record.evicted:
-            assert record.started, "an eviction that lets nobody start"
+            assert record.started, "an eviction that lets no request start"
             assert not set(record.evicted) & set(record.started)
 
     log = drive(engine, step_time=step_time, on_step=look)

@@ -1,4 +1,4 @@
-"""A slow, obvious twin of the choice of who starts and who goes for it."""
+"""A slow, obvious twin of choosing requests to start and to evict for them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def choose(
     hysteresis: float,
     headroom: int,
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return who starts, who is evicted, and who runs on, in order.
+    """Return which requests start, are evicted, and run on, in order.
 
-    Each time all that would run is counted anew.
+    Each time all that would run is counted again.
     """
 
     def blocks(tokens: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class World:
-    """Requests of which a test says who waits and who runs; it keeps what changed."""
+    """Requests of which a test says which wait and which run; it keeps what changed."""
 
     def __init__(
         self, prefill: list[int], decode: list[int], rules: EngineModel | None = None

@@ -61,12 +61,12 @@ def test_a_plan_holds_all_that_wait_and_no_others(rounds):
     """Whenever groups are selected again."""
     for every, keep in [(0, False), (1, False), (1, True), (3, True)]:
         world = World(list(range(1, 21)), [5, 2, 9, 4] * 5, EngineModel.vllm(60))
-        told = PredictedLengths()
-        queue = GroupQueue(quantile_greedy, told, every=every, keep_group=keep)
+        lengths = PredictedLengths()
+        queue = GroupQueue(quantile_greedy, lengths, every=every, keep_group=keep)
         for moves in rounds:
             play(world, moves)
             state = world.look()
-            told.update(state)
+            lengths.update(state)
             queue.update(state)
             assert sorted(queue.head(25)) == sorted(world.waiting)
 

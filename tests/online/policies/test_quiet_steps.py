@@ -124,7 +124,7 @@ def test_asking_or_not_makes_no_difference(
 
 
 class Forgetful:
-    """Has a preemptive policy find each answer anew, as if none ever stood."""
+    """Has a preemptive policy compute each decision again, as if none ever stood."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -204,7 +204,7 @@ def test_most_steps_are_quiet_under_load(name, off):
 @examples(150)
 @pytest.mark.parametrize("backfill", [0, 2])
 def test_a_forecast_that_still_holds_is_as_good_as_a_new_one(backfill, case, off):
-    """What an answer says of the steps to come never keeps anybody waiting."""
+    """What a decision says of the steps to come never delays a request."""
     instance, rules = case
     predicted = np.maximum(instance.decode * off, 1).astype(int)
     runs = []

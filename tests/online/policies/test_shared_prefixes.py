@@ -64,16 +64,18 @@ def usage(cache, rules, held, tokens):
     return len(names) + more
 
 
-def never_overflows(cache, rules, decode, made, held):
+def never_overflows(cache, rules, decode, output_tokens, held):
     """Whether those that `made` names get through every coming step."""
-    if len(made) > rules.seqs_cap:
+    if len(output_tokens) > rules.seqs_cap:
         return False
-    made = dict(made)
-    while made:
-        tokens = {i: len(cache.prompts[i]) + j for i, j in made.items()}
+    output_tokens = dict(output_tokens)
+    while output_tokens:
+        tokens = {i: len(cache.prompts[i]) + j for i, j in output_tokens.items()}
         if usage(cache, rules, held, tokens) > rules.num_blocks:
             return False
-        made = {i: j + 1 for i, j in made.items() if j + 1 < decode[i]}
+        output_tokens = {
+            i: j + 1 for i, j in output_tokens.items() if j + 1 < decode[i]
+        }
     return True
 
 
@@ -93,16 +95,16 @@ def moments(draw):
         prompts.append(prompt)
     decode = [draw(st.integers(1, 10)) for _ in range(n)]
     running = [i for i in range(n) if decode[i] > 1 and draw(st.booleans())]
-    made = {i: draw(st.integers(1, decode[i] - 1)) for i in running}
+    output_tokens = {i: draw(st.integers(1, decode[i] - 1)) for i in running}
     return (
-        Cache(size, prompts), decode, made,
-        draw(st.permutations([i for i in range(n) if i not in made])),
+        Cache(size, prompts), decode, output_tokens,
+        draw(st.permutations([i for i in range(n) if i not in output_tokens])),
         draw(st.integers(0, 3)), draw(st.integers(0, 12)), draw(st.booleans()),
         draw(st.none() | st.integers(1, 8)),
     )  # fmt: skip
 
 
-def begun(cache, made):
+def begun(cache, output_tokens):
     """Let those run, one after the other; return the forest and who holds what."""
     there: set[object] = set()
     held, forest = {}, None
@@ -114,7 +116,7 @@ def begun(cache, made):
         return count
 
     forest = PrefixForest(cache.chain, num_cached, cache.size)
-    for i in made:
+    for i in output_tokens:
         found = cache.found(i, there)
         held[i] = cache.names(i, found, there)
         there |= set(held[i])
@@ -126,28 +128,28 @@ def begun(cache, made):
 @examples(400)
 def test_equals_holding_the_blocks_one_by_one(moment):
     """Neither more nor fewer start than there is room for, with what is shared."""
-    cache, decode, made, waiting, backfill, more, extra, seqs = moment
+    cache, decode, output_tokens, waiting, backfill, more, extra, seqs = moment
     n = len(decode)
     prefill = np.array([len(prompt) for prompt in cache.prompts])
-    forest, held, there = begun(cache, made)
+    forest, held, there = begun(cache, output_tokens)
     longest = int((prefill + decode).max())
     rules = EngineModel.vllm(1, counts_new_token=extra)
     least = -(-(longest + 1) // cache.size)
     rules = EngineModel.vllm(
         (least + more) * cache.size, cache.size, counts_new_token=extra,
-        max_num_seqs=None if seqs is None else max(seqs, len(made), 1),
+        max_num_seqs=None if seqs is None else max(seqs, len(output_tokens), 1),
     )  # fmt: skip
-    assume(never_overflows(cache, rules, decode, made, held))
+    assume(never_overflows(cache, rules, decode, output_tokens, held))
     table = RequestTable.of_arrays(prefill, np.array(decode), np.zeros(n))
-    for i, j in made.items():
+    for i, j in output_tokens.items():
         table.ints[k.OUTPUT_TOKENS, i] = j
         table.ints[k.COMPUTED, i] = prefill[i] + j - 1
     state = State(
-        5, 5.0, np.array(list(made), dtype=np.int64), table.view, 0, waiting, [],
-        False, rules, UNIT_STEPS, dict.fromkeys(waiting), prefixes=forest,
+        5, 5.0, np.array(list(output_tokens), dtype=np.int64), table.view, 0,
+        waiting, [], False, rules, UNIT_STEPS, dict.fromkeys(waiting), prefixes=forest,
     )  # fmt: skip
     expected: list[int] = []
-    ran, passed = dict(made), 0
+    ran, passed = dict(output_tokens), 0
     for i in waiting:
         if passed > backfill:
             break

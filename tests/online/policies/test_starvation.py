@@ -1,4 +1,4 @@
-"""Bounded starvation: who is overdue goes first, runs on, and wakes the engine."""
+"""Bounded starvation: an overdue request goes first, runs on, and wakes the engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_without_patience_all_are_served_as_they_come(case):
 
 
 class Referee:
-    """Watches who was overdue when it started, and that it is left in peace."""
+    """Checks that requests that were overdue when they started are not evicted."""
 
     def __init__(self, policy, max_wait_s):
         self.policy = policy
@@ -80,9 +80,9 @@ class Referee:
 @pytest.mark.parametrize(("name", "options"), POLICY_OPTIONS)
 @pytest.mark.parametrize("gap", [0.5, 1.0])
 def test_an_overdue_request_runs_to_its_end(name, options, gap):
-    """A policy that would evict it does not get to; the engine goes by who was first.
+    """A policy that would evict it does not get to; the engine goes by arrival.
 
-    In the stream with gaps of 0.5 everybody is overdue in the end.
+    In the stream with gaps of 0.5 every request is overdue in the end.
     """
     n = 120
     prefill, decode = np.full(n, 6), np.full(n, 4)
@@ -99,7 +99,7 @@ def test_a_maximum_that_makes_no_sense_is_refused(max_wait_s):
 
 
 def test_thousands_that_wait_are_not_sorted_anew():
-    """Who was preempted came before newcomers of the same step: 4 ms for 10,000."""
+    """Preempted requests came before arrivals of the same step: 4 ms for 10,000."""
     policy = BoundedWait(HoldsBack(), 7.0)
     policy._insert({0: 1.0})
     due_s = policy._due_s

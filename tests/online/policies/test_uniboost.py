@@ -39,7 +39,7 @@ def test_an_infinite_gamma_is_first_come_first_served(case, gamma):
 @examples(60)
 def test_a_tiny_gamma_is_least_attained_service(case):
     """Every start, completion and preemption is the same, if arrivals, which tell
-    requests with equal service apart in the score, do not evict anybody.
+    requests with equal service apart in the score, do not evict any.
     """
     instance, rules = case
     las = run(instance, rules, "las")

@@ -17,9 +17,9 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def network(encoder):
-    made = network_of(encoder)
-    made.module.eval()
-    return made
+    network = network_of(encoder)
+    network.module.eval()
+    return network
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_filling_changes_nothing(network, encoder):
 
 
 def test_batches_for_scoring():
-    """Everybody once, shortest first, not too many tokens together."""
+    """Each one once, shortest first, not too many tokens together."""
     ids = [[1] * length for length in (500, 3, 200, 9000, 7, 7)]
     batches = [batch.tolist() for batch in by_length(ids)]
     assert batches == [[1, 4, 5, 2, 0], [3]]
@@ -96,7 +96,7 @@ def test_no_such_encoder(tmp_path):
 
 
 def test_nothing_is_printed(tmp_path, capfd):
-    """Standard output is for results, and hints of libraries help nobody."""
+    """Standard output is for results, and hints of libraries do not belong there."""
     folder = write_encoder(tmp_path / "e")
     capfd.readouterr()
     network_of(folder)

@@ -47,7 +47,7 @@ def test_no_informative_pair_is_refused():
 
 @given(st.integers(2, 70), st.integers(2, 20), st.integers(0, 5))
 def test_batches_of_an_epoch(n, batch_size, seed):
-    """Every prompt once, and nobody alone in a batch, so that each has a partner."""
+    """Every prompt once, and none alone in a batch, so that each has a partner."""
     batches = list(epoch_batches(n, batch_size, np.random.default_rng(seed)))
     assert sorted(np.concatenate(batches).tolist()) == list(range(n))
     assert all(2 <= len(batch) <= batch_size + 1 for batch in batches)

@@ -112,7 +112,7 @@ def test_broken_cards(folder, text, message):
 
 
 def test_broken_calibration(folder):
-    """A card that somebody edited."""
+    """A card that was edited by hand."""
     card = read_card(folder)
     card["calibration"] = {"quantiles": 3}
     (folder / CARD).write_text(json.dumps(card), encoding="utf-8")

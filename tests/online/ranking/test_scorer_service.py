@@ -1,4 +1,4 @@
-"""Scores from another process: late, wrong or never, and nobody waits for them."""
+"""Scores from another process: late, wrong or never, and no step waits for them."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def test_the_process_ends_with_the_engine(tmp_path):
         except ProcessLookupError:
             return
         state = _state_of(worker)
-        if state == "Z":  # ended; nobody has asked for its code
+        if state == "Z":  # ended, and its code was not asked for
             return
         time.sleep(0.05)
     pytest.fail("the scorer's process is still there")

@@ -29,7 +29,7 @@ def test_every_loss_learns(learnable, settings, loss):
 
 
 def test_what_the_card_says(trained, learnable, settings):
-    """Counts, settings, versions, and a tau_b that anybody can compute again."""
+    """Counts, settings, versions, and a tau_b that can be computed again."""
     card = trained.card
     parts = split(learnable.text, settings.seed)
     assert card["trained_on"]["train_prompts"] == len(parts.train)

@@ -87,7 +87,7 @@ def test_charges_that_are_not_valid_are_refused(change, message):
 
 
 def test_parts_that_are_not_all_requests_are_refused():
-    """One, with everyone in order, and no charges inside."""
+    """One, with all requests in order, and no charges inside."""
     good = bound(INSTANCE, "equal-charges").certificate
     part = good.part[0]
     for bad in (

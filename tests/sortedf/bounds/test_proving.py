@@ -201,7 +201,7 @@ LONG_STREAMS = {
 def test_few_requests_over_many_steps_are_bounded_soon(name, limit):
     """Three requests at step 10**7 had the default bound climb for minutes.
 
-    Whoever has few requests is promised an answer at once, but all that "auto" did was
+    With few requests an answer is promised at once, but all that "auto" did was
     by step, idle ones included, once for each bound, without a limit or beyond it.
     """
     instance = LONG_STREAMS[name]

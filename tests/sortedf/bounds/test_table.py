@@ -23,7 +23,7 @@ def trace(tmp_path):
 
 @pytest.fixture
 def own_bounds():
-    """Two bounds of somebody else: one at least as good as any, without a proof."""
+    """Two bounds of another package: one at least as good as any, without a proof."""
 
     @register_bound(
         "lucky",

@@ -42,7 +42,7 @@ def test_check_fails_for_a_broken_schedule(cli, trace, tmp_path):
 
 
 def test_certificate_is_written_and_checked(cli, trace, tmp_path):
-    """Anybody can evaluate the prices again; a false claim fails."""
+    """The prices can be evaluated again; a false claim fails."""
     path = tmp_path / "proof.json"
     arguments = ("--kv-budget", 10, "--json", "--certificate", path)
     code, out, _ = cli("bound", trace, "--method", "dual", *arguments)

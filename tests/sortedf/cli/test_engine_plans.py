@@ -66,7 +66,7 @@ def test_a_plan_for_another_engine_is_said(cli, crowd, tmp_path):
 
 
 def test_bound_and_its_certificate(cli, crowd, tmp_path):
-    """Anybody can evaluate the prices again; a false claim fails."""
+    """The prices can be evaluated again; a false claim fails."""
     path = tmp_path / "proof.json"
     code, out, _ = cli("bound", crowd, *SECONDS, "--certificate", path, "--json")
     assert code == 0

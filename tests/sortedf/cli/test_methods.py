@@ -17,7 +17,7 @@ def test_methods_are_listed(cli):
 
 
 def test_methods_of_other_packages_are_listed():
-    """In a fresh process, where nobody has asked for one of them before."""
+    """In a fresh process, in which none was asked for before."""
     done = run_module("methods", "--json")
     names = {row["method"] for row in json.loads(done.stdout)["rows"]}
     assert {"svf", "auto", "sorted-lp", "milp", "branching"} <= names

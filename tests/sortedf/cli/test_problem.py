@@ -65,7 +65,7 @@ def test_bad_kv_budget(cli, trace, text, shown):
 
 @pytest.mark.parametrize("command", ["solve", "compare", "bound"])
 def test_missing_kv_budget(cli, trace, command):
-    """Nobody can guess how much memory there is."""
+    """The size of the memory has no default."""
     message = refused(cli(command, trace))
     assert message.startswith("--kv-budget is missing: give the size")
 

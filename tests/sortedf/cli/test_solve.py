@@ -118,7 +118,7 @@ def test_ctrl_c_during_a_search_gives_what_there_is(cli, trace, monkeypatch):
 
 
 def test_unwritable_output_is_refused_before_the_work(cli, trace, monkeypatch):
-    """Nobody waits for a schedule that then cannot be kept."""
+    """A path that cannot be written is refused before the search."""
 
     def never(*arguments, **options):
         raise AssertionError("solved although the output folder is missing")

@@ -25,7 +25,7 @@ def least_total(workload: EngineWorkload) -> int:
     arrival = [int(a) for a in workload.arrival_s.tolist()]
     n, last = len(s), max(arrival, default=0)
     start = (0, tuple((0, 0) for _ in s))
-    # The clock counts only as long as somebody is to come.
+    # The clock counts only as long as requests are to come.
     open_: list[tuple[int, tuple[int, tuple[One, ...]]]] = [(0, start)]
     best = {start: 0}
     while open_:
@@ -72,8 +72,8 @@ def _steps(
             continue
         blocks = prompt = decoding = read = 0
         after: list[One] = []
-        for i, (held, (computed, made), new) in enumerate(choice):
-            left = s[i] + made - computed
+        for i, (held, (computed, output_tokens), new) in enumerate(choice):
+            left = s[i] + output_tokens - computed
             if held:
                 slots = computed + new + (rules.extra_slots if new else 0)
                 blocks += -(-slots // rules.block_size)
@@ -82,9 +82,9 @@ def _steps(
             computed += new
             read += computed if held else 0
             if new and new == left:
-                made += 1
-            done = made == o[i]
-            after.append((0, made) if done else (computed, made))
+                output_tokens += 1
+            done = output_tokens == o[i]
+            after.append((0, output_tokens) if done else (computed, output_tokens))
         if blocks <= rules.num_blocks:
             yield tuple(after), int(workload.step_s(prompt, decoding, read))
 
@@ -93,12 +93,12 @@ def _choices(
     workload: EngineWorkload, i: int, one: One, absent: bool
 ) -> list[tuple[bool, One, int]]:
     """Whether the request runs in the step, from which state, with how many tokens."""
-    made = one[1]
+    output_tokens = one[1]
     s, o = int(workload.prefill[i]), int(workload.decode[i])
-    if absent or made == o:
+    if absent or output_tokens == o:
         return [(False, one, 0)]
     found = []
-    lost = (0, 0 if workload.rules.eviction == "restart" else made)
+    lost = (0, 0 if workload.rules.eviction == "restart" else output_tokens)
     for at in dict.fromkeys([one, lost]):
         if at[0] == 0:
             found.append((False, at, 0))

@@ -92,7 +92,7 @@ def test_auto_is_never_worse_than_a_rule(workload):
 @examples(150)
 @given(workloads(max_requests=6, max_length=6), st.data())
 def test_a_plan_with_one_start_changed_is_refused_or_still_one(workload, data):
-    """The checker finds who has no room, or recomputes what the change is worth."""
+    """The checker finds one without room, or recomputes what the change is worth."""
     plan = plan_engine(workload, "fcfs").plan
     start = plan.start.tolist()
     i = data.draw(st.integers(0, len(start) - 1))

@@ -60,6 +60,6 @@ def test_short_answers_make_room_for_long_ones():
 
 def test_a_request_told_to_outgrow_the_budget_is_still_a_group():
     """While requests arrive a wrong prediction may say so: no group was an error."""
-    told = np.array([30])
-    pool = Pool(np.array([4]), np.array([5]), told, np.array([20]), 20, 1)
+    predicted = np.array([30])
+    pool = Pool(np.array([4]), np.array([5]), predicted, np.array([20]), 20, 1)
     assert CoStart(Options())(pool, np.random.default_rng(0)).tolist() == [0]

@@ -198,7 +198,7 @@ def test_choice_among_few_is_that_of_brute_force(instance, data):
 
 
 def subset_sums(n: int) -> Instance:
-    """Peaks are multiples of 6 and the budget is none: bounds decide nobody."""
+    """Peaks are multiples of 6 and the budget is none: bounds decide no request."""
     w = 200 + 6 * np.random.default_rng(0).integers(0, 4, n)
     return Instance(2 * w - 390, 390 - w, 1041)
 

@@ -132,7 +132,7 @@ def test_a_header_alone_is_refused(tmp_path):
 
 
 def test_unknown_columns_are_listed_beside_the_known_formats(tmp_path):
-    """So that whoever reads the message can rename them."""
+    """So that the user can rename them."""
     message = refusal(put(tmp_path, "when,prompt,answer\n1,2,3\n"))
     assert "the header in line 1 has when, prompt, answer, which is no" in message
     for known in ("prefill_tokens", "ContextTokens", "Request tokens", "input_length"):
@@ -142,7 +142,7 @@ def test_unknown_columns_are_listed_beside_the_known_formats(tmp_path):
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
-    """Nobody can say which of the two is meant."""
+    """Which of the two is meant is not known."""
     path = put(tmp_path, "decode_tokens,prefill_tokens,Decode_Tokens\n1,2,3\n")
     expected = "trace.dat: the header in line 1 has decode_tokens more than once."
     assert refusal(path) == expected

@@ -145,9 +145,9 @@ def test_texts_that_begin_alike_share_their_blocks(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     words = {f"w{k}": k for k in range(50)}
     model = tokenizers.models.WordLevel(words, unk_token="w0")
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     system = {"role": "system", "content": " ".join(f"w{k}" for k in range(17))}
     lines = [
         batch(
@@ -183,14 +183,14 @@ def test_a_tokenizer_json_counts_all_tokens_of_a_text(tmp_path):
     """From the file or its folder, even if it asks to cut texts and to add tokens."""
     tokenizers = pytest.importorskip("tokenizers")
     model = tokenizers.models.WordLevel({"[UNK]": 0, "[BOS]": 1}, unk_token="[UNK]")
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.post_processor = tokenizers.processors.TemplateProcessing(
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[BOS] $A", special_tokens=[("[BOS]", 1)]
     )
-    made.enable_truncation(2)
-    made.enable_padding(length=9)
-    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=9)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     path = put(tmp_path, batch(prompt="one two three", max_tokens=1))
     for tokenizer in (tmp_path, tmp_path / "tokenizer.json", str(tmp_path)):
         assert read_trace(path, tokenizer=tokenizer).prefill.tolist() == [3]

@@ -19,7 +19,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 MIDNIGHT = datetime.datetime(2024, 5, 10)
 
 
-def made(folder, **columns):
+def written(folder, **columns):
     path = folder / "trace.dat"
     parquet.write_table(pa.table(columns), path)
     return path
@@ -57,7 +57,7 @@ def refusal(path) -> str:
 def test_tables_are_recognised_by_their_columns(tmp_path, names, times, source):
     """The same formats as in CSV, with times as numbers, texts or timestamps."""
     values = (times, [10, 20], pa.array([3, 4], pa.uint16()))
-    trace = read_trace(made(tmp_path, **dict(zip(names, values, strict=True))))
+    trace = read_trace(written(tmp_path, **dict(zip(names, values, strict=True))))
     assert (trace.source, trace.row.tolist()) == (source, [1, 2])
     assert (trace.prefill.tolist(), trace.decode.tolist()) == ([10, 20], [3, 4])
     assert trace.arrival_s.tolist() == [0, 2.5]
@@ -65,7 +65,7 @@ def test_tables_are_recognised_by_their_columns(tmp_path, names, times, source):
 
 def test_a_packed_table_is_read(tmp_path):
     """Parquet within gzip makes little sense, but is unpacked all the same."""
-    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[2.0], other=["x"])
+    path = written(tmp_path, prefill_tokens=[1], decode_tokens=[2.0], other=["x"])
     trace = read_trace(put(tmp_path, gzip.compress(path.read_bytes())))
     assert (trace.prefill.tolist(), trace.decode.tolist()) == ([1], [2])
 
@@ -84,7 +84,7 @@ def test_a_packed_table_is_read(tmp_path):
 )
 def test_a_length_that_is_none_is_named_with_row_and_column(tmp_path, values, shown):
     """Rows of a table are counted from 1."""
-    message = refusal(made(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
+    message = refusal(written(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
     row = 1 if shown == "1099511627776" else 2
     assert f"trace.dat: row {row}: decode_tokens = {shown} but must be an" in message
 
@@ -94,7 +94,7 @@ def test_a_length_that_is_none_is_named_with_row_and_column(tmp_path, values, sh
     [(["x", "y"], "string"), ([True, False], "bool"), ([[1], [2]], "list<")],
 )
 def test_columns_of_no_numbers_are_refused_unread(tmp_path, values, kind):
-    message = refusal(made(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
+    message = refusal(written(tmp_path, prefill_tokens=[1, 1], decode_tokens=values))
     assert f"the column decode_tokens holds {kind}" in message
     assert message.endswith("but must hold numbers.")
 
@@ -106,8 +106,8 @@ def repeated(value, rows):
     )
 
 
-def made_plain(folder, **columns):
-    """As `made`, with columns of plain values for whoever reads it."""
+def written_plain(folder, **columns):
+    """As `made`, with columns of plain values for any reader."""
     path = folder / "trace.dat"
     parquet.write_table(pa.table(columns), path, store_schema=False)
     return path
@@ -116,7 +116,7 @@ def made_plain(folder, **columns):
 def test_few_bytes_that_fill_memory_are_refused(tmp_path):
     """1,500 bytes filled 4 GiB: one text, or one number, in each of very many rows."""
     ones = repeated(1, 20_000_000)
-    path = made_plain(tmp_path, prefill_tokens=ones, decode_tokens=ones)
+    path = written_plain(tmp_path, prefill_tokens=ones, decode_tokens=ones)
     assert path.stat().st_size < 200_000
     assert "its 20,000,000 rows unpack to more than 100 times" in refusal(path)
     text = "2024-05-10 00:00:00" + "0" * 2**25
@@ -132,27 +132,31 @@ def test_a_long_text_in_many_rows_is_held_once(tmp_path):
     times = repeated("2024-05-10 00:00:00" + "0" * 2**20, rows)
     ones = np.ones(rows, np.int64)
     columns = {"TIMESTAMP": times, "ContextTokens": ones, "GeneratedTokens": ones}
-    path = made_plain(tmp_path, **columns)
+    path = written_plain(tmp_path, **columns)
     assert 'row 1: TIMESTAMP = "2024-05-10 00:00:000' in refusal(path)
 
 
 def test_a_date_where_a_number_is_due_is_refused(tmp_path):
     """Our own arrivals are seconds."""
-    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[1], arrival_s=[MIDNIGHT])
+    path = written(
+        tmp_path, prefill_tokens=[1], decode_tokens=[1], arrival_s=[MIDNIGHT]
+    )
     assert "row 1: arrival_s = 2024-05-10T00:00:00" in refusal(path)
 
 
 def test_unknown_and_missing_content_is_refused(tmp_path):
     """Other columns, and no rows."""
-    assert "the table has a, which is no known format" in refusal(made(tmp_path, a=[1]))
+    assert "the table has a, which is no known format" in refusal(
+        written(tmp_path, a=[1])
+    )
     none = pa.array([], pa.int64())
-    path = made(tmp_path, prefill_tokens=none, decode_tokens=none, arrival_s=none)
+    path = written(tmp_path, prefill_tokens=none, decode_tokens=none, arrival_s=none)
     assert refusal(path) == "trace.dat has a header but no requests."
 
 
 def test_a_broken_table_is_refused(tmp_path):
     """Cut off at the end, or damaged in the middle."""
-    whole = made(tmp_path, prefill_tokens=[1] * 99, decode_tokens=range(1, 100))
+    whole = written(tmp_path, prefill_tokens=[1] * 99, decode_tokens=range(1, 100))
     content = whole.read_bytes()
     assert "broken Parquet: " in refusal(put(tmp_path, content[:-20]))
     assert "broken Parquet: " in refusal(put(tmp_path, b"PAR1"))
@@ -162,7 +166,7 @@ def test_a_broken_table_is_refused(tmp_path):
 
 def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
     """For reading and writing, and for Parquet only."""
-    path = made(tmp_path, prefill_tokens=[1], decode_tokens=[2])
+    path = written(tmp_path, prefill_tokens=[1], decode_tokens=[2])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     hint = r"Parquet needs the package pyarrow: pip install 'sortedf\[parquet\]'"
     with pytest.raises(MissingExtraError, match=hint):

@@ -18,21 +18,27 @@ def trace(arrival_s=None, prefill=(3, 1, 5), decode=(2, 4, 1), **more):
 
 
 def test_arrays_are_frozen_and_start_at_zero():
-    """Nobody can change a trace, and the first request arrives at 0."""
-    made = trace([7.5, 9, 8])
-    assert made.arrival_s.tolist() == [0, 1.5, 0.5]
-    assert made.row.tolist() == [1, 2, 3]
+    """A trace cannot be changed, and the first request arrives at 0."""
+    replayed = trace([7.5, 9, 8])
+    assert replayed.arrival_s.tolist() == [0, 1.5, 0.5]
+    assert replayed.row.tolist() == [1, 2, 3]
     for name in ("prefill", "decode", "arrival_s", "row"):
-        assert not getattr(made, name).flags.writeable
-    assert repr(made) == "Trace(3 requests, arrays, last arrival 1.5 s)"
+        assert not getattr(replayed, name).flags.writeable
+    assert repr(replayed) == "Trace(3 requests, arrays, last arrival 1.5 s)"
 
 
 def test_pickling_keeps_everything():
     """Arrays come back read-only."""
-    made = pickle.loads(pickle.dumps(trace([1, 2, 3], source="Azure", name="a.csv")))
-    assert (made.source, made.name, made.num_requests) == ("Azure", "a.csv", 3)
-    assert made.arrival_s.tolist() == [0, 1, 2]
-    assert not made.prefill.flags.writeable
+    replayed = pickle.loads(
+        pickle.dumps(trace([1, 2, 3], source="Azure", name="a.csv"))
+    )
+    assert (replayed.source, replayed.name, replayed.num_requests) == (
+        "Azure",
+        "a.csv",
+        3,
+    )
+    assert replayed.arrival_s.tolist() == [0, 1, 2]
+    assert not replayed.prefill.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -70,8 +76,8 @@ def test_rounding_noise_delays_nobody():
         for step_time_s in (0.1, 0.3, 0.05, 0.007):
             # Noise as in a file: decimals of absolute times, read, then shifted.
             times = [float(f"{start + k * step_time_s:.6f}") for k in exact]
-            made = Trace(exact + 1, exact + 1, times)
-            inst, _ = made.to_instance(10_000, step_time_s=step_time_s)
+            replayed = Trace(exact + 1, exact + 1, times)
+            inst, _ = replayed.to_instance(10_000, step_time_s=step_time_s)
             assert inst.arrival.tolist() == exact.tolist()
 
 
@@ -96,9 +102,9 @@ def test_arrivals_beyond_the_last_step_are_refused():
 
 def test_oversize_requests_are_named_by_their_rows():
     """Count, row, lengths, need, and the way out; ids are positions."""
-    made = trace(prefill=[3, 9, 1], decode=[1, 1, 8], row=[2, 5, 6], name="t.csv")
+    replayed = trace(prefill=[3, 9, 1], decode=[1, 1, 8], row=[2, 5, 6], name="t.csv")
     with pytest.raises(OversizeError) as caught:
-        made.to_instance(8)
+        replayed.to_instance(8)
     assert str(caught.value) == (
         "t.csv: 2 of 3 requests can never run with kv_budget=8: row 5 (s=9, o=1, needs "
         "10); row 6 (s=1, o=8, needs 9); drop_oversize "
@@ -109,15 +115,15 @@ def test_oversize_requests_are_named_by_their_rows():
 
 def test_only_the_first_five_oversize_requests_are_spelled_out():
     """Of a thousand the message stays one line."""
-    made = Trace(np.full(1000, 9), np.full(1000, 1))
+    replayed = Trace(np.full(1000, 9), np.full(1000, 1))
     with pytest.raises(OversizeError, match=r"row 5 \(s=9, o=1, needs 10\), \.\.\.;"):
-        made.to_instance(8)
+        replayed.to_instance(8)
 
 
 def test_oversize_requests_are_dropped_on_demand():
     """The positions of the others say which schedule entry is whose."""
-    made = trace([0, 1, 2], prefill=[3, 9, 1], decode=[1, 1, 7])
-    inst, kept = made.to_instance(8, drop_oversize=True)
+    replayed = trace([0, 1, 2], prefill=[3, 9, 1], decode=[1, 1, 7])
+    inst, kept = replayed.to_instance(8, drop_oversize=True)
     assert kept.tolist() == [0, 2]
     assert (inst.prefill.tolist(), inst.arrival.tolist()) == ([3, 1], [0, 2])
 
@@ -130,9 +136,9 @@ def test_dropping_everything_is_an_error():
 
 def test_the_engine_counts_too():
     """Blocks and caps decide which requests can run."""
-    made = Trace([3, 4], [1, 2])
+    replayed = Trace([3, 4], [1, 2])
     engine = EngineModel(7, block_size=4)
-    inst, kept = made.to_instance(engine=engine, drop_oversize=True)
+    inst, kept = replayed.to_instance(engine=engine, drop_oversize=True)
     assert (kept.tolist(), inst.engine) == ([0], engine)
 
 

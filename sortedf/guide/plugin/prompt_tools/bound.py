@@ -1,4 +1,4 @@
-"""A bound that anyone can check: a request takes at least as long as its answer."""
+"""A bound that is easily checked: a request takes at least as long as its answer."""
 
 from __future__ import annotations
 

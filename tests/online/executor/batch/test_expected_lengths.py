@@ -61,10 +61,10 @@ def test_a_length_beyond_all_measure(huge):
 
 
 def test_the_requests_own_hint_comes_first():
-    told = {"a": 7}
+    from_file = {"a": 7}
     hinted = asking(vllm_xargs={"predicted_tokens": 5}, max_tokens=9)
-    assert expected_tokens(hinted, told) == 5
-    assert expected_tokens(asking(max_tokens=9), told) == 7
+    assert expected_tokens(hinted, from_file) == 5
+    assert expected_tokens(asking(max_tokens=9), from_file) == 7
     assert expected_tokens(asking(max_completion_tokens=8, max_tokens=9), {}) == 8
     assert expected_tokens(asking(max_tokens=9), {}) == 9
     assert expected_tokens(asking(), {}) is None

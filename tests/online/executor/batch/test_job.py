@@ -34,15 +34,15 @@ def run(folder, engine=None, requests=None, report=lambda *_: None, **options):
 
 
 def test_every_request_once_in_the_inputs_order(tmp_path):
-    told = []
+    reports = []
     requests = [request(f"r{i}", f"text {i}") for i in range(5)]
-    summary, _ = run(tmp_path, None, requests, lambda *now: told.append(now))
+    summary, _ = run(tmp_path, None, requests, lambda *now: reports.append(now))
     lines = read_lines(tmp_path / "out.jsonl")
     assert [line["custom_id"] for line in lines] == [f"r{i}" for i in range(5)]
     assert [line["response"] for line in lines] == [f"text {i}" for i in range(5)]
     assert (summary.requests, summary.completed, summary.failed) == (5, 5, 0)
-    assert told[0] == (0, 0, 5)
-    assert told[-1] == (5, 0, 5)
+    assert reports[0] == (0, 0, 5)
+    assert reports[-1] == (5, 0, 5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
@@ -72,7 +72,7 @@ def test_other_apis_are_refused_clearly(tmp_path, url):
 
 
 def test_no_engine_is_started_for_nothing(tmp_path):
-    """All requests are for other APIs, so nobody waits for an engine."""
+    """All requests are for other APIs, so no engine is needed."""
 
     def serve(settings, scheduler):
         raise AssertionError("started")
@@ -122,7 +122,7 @@ def test_cancelled_from_outside_is_an_interruption(tmp_path):
 
 
 def test_what_is_cancelled_has_no_answer(tmp_path):
-    """The engine's API turns a cancelled call into an error; nobody keeps that."""
+    """The engine's API turns a cancelled call into an error, which is not kept."""
 
     class Polite(StubEngine):
         async def answer(self, request, body):

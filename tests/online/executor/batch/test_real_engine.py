@@ -34,7 +34,7 @@ SMALL = {
     "OMP_NUM_THREADS": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",
-    # To start sooner: no process for the worker, and none that imports vLLM anew.
+    # To start sooner: no process for the worker, and none that imports vLLM again.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_WORKER_MULTIPROC_METHOD": "fork",
 }
@@ -84,7 +84,7 @@ def story(tmp_path_factory):
     good, other = good_requests(model), other_requests(model)
     write_batch(folder / "good.jsonl", good)
     write_batch(folder / "all.jsonl", [*other, *good])
-    stock = start(stock_command(folder, model), folder / "stock.log")
+    baseline = start(stock_command(folder, model), folder / "stock.log")
     killed = kill_in_the_middle(folder, model)
     resumed = subprocess.run(
         [*our_command(folder, model), "--method", "sorted-f"],
@@ -92,7 +92,7 @@ def story(tmp_path_factory):
         cwd=ROOT, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr
-    assert stock.wait(TIMEOUT_S) == 0, (folder / "stock.log").read_text()
+    assert baseline.wait(TIMEOUT_S) == 0, (folder / "stock.log").read_text()
     return {
         "killed": killed,
         "summary": json.loads(resumed.stdout),

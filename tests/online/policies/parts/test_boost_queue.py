@@ -173,7 +173,7 @@ def test_the_blind_one_looks_again_after_a_while():
     st.lists(st.integers(0, 50), min_size=1, max_size=4),
     st.lists(st.integers(0, 60), min_size=1, max_size=4),
 )
-def test_answers_count_what_they_have_seen(batches, made, ahead):
+def test_answers_count_what_they_have_seen(batches, output_tokens, ahead):
     """Chances are shares of the longer ones; moments are those of the sample."""
     answers = finished(batches)
     seen = [length for batch in batches for length in batch][: answers.count]
@@ -181,8 +181,8 @@ def test_answers_count_what_they_have_seen(batches, made, ahead):
     assert answers.mean == pytest.approx(np.mean(seen))
     assert answers.square == pytest.approx(np.mean(np.square(seen)))
     assert answers.longest == max(seen)
-    chances = answers.go_on(np.array(made), np.array(ahead))
-    for row, m in zip(chances.tolist(), made, strict=True):
+    chances = answers.go_on(np.array(output_tokens), np.array(ahead))
+    for row, m in zip(chances.tolist(), output_tokens, strict=True):
         longer = [length for length in seen if length > m]
         for chance, a in zip(row, ahead, strict=True):
             if longer:
@@ -251,8 +251,8 @@ def test_without_a_boost_it_is_first_come_first_served(case):
 def test_the_blind_one_does_not_look_at_what_is_told(case, off):
     """Predicted lengths make no difference to it."""
     instance, rules = case
-    told = np.maximum(instance.decode * off, 1).astype(int).tolist()
-    one = run(instance, rules, "svf-blind", predicted=told)
+    predicted = np.maximum(instance.decode * off, 1).astype(int).tolist()
+    one = run(instance, rules, "svf-blind", predicted=predicted)
     assert one.fates() == run(instance, rules, "svf-blind").fates()
 
 

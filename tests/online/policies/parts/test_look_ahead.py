@@ -94,13 +94,13 @@ def moments(draw: st.DrawFn) -> tuple[State, np.ndarray, list[int], int]:
     table = RequestTable.of_arrays(
         np.array(prefill), np.array(decode), np.zeros(n), predicted=decode
     )
-    made, computed = table.ints[k.OUTPUT_TOKENS], table.ints[k.COMPUTED]
+    output_tokens, computed = table.ints[k.OUTPUT_TOKENS], table.ints[k.COMPUTED]
     for i in decoding:
-        made[i] = draw(st.integers(1, decode[i] - 1))
-        computed[i] = prefill[i] + made[i] - 1
+        output_tokens[i] = draw(st.integers(1, decode[i] - 1))
+        computed[i] = prefill[i] + output_tokens[i] - 1
     for i in in_prefill:
         computed[i] = draw(st.integers(1, prefill[i] - 1))
-    held = sum(-(-(prefill[i] + made[i] + extra) // size) for i in running)
+    held = sum(-(-(prefill[i] + output_tokens[i] + extra) // size) for i in running)
     longest = max(s + o for s, o in zip(prefill, decode, strict=True))
     least = max(int(held), -(-(longest + extra) // size))
     blocks = draw(st.integers(least, least + 20))
@@ -134,7 +134,7 @@ class Body:
 
     prefill: int
     decode: int
-    made: int
+    output_tokens: int
     computed: int
 
 
@@ -148,11 +148,11 @@ class Coming:
     def fits(self) -> bool:
         """Whether the step's blocks suffice, whole prompts held from the start."""
         rules = self.rules
-        tokens = [b.prefill + b.made + rules.extra_slots for b in self.bodies]
+        tokens = [b.prefill + b.output_tokens + rules.extra_slots for b in self.bodies]
         return sum(rules.blocks(t) for t in tokens) <= rules.num_blocks
 
     def takes(self, one: Body, left: int) -> int:
-        rest = one.prefill + one.made - one.computed
+        rest = one.prefill + one.output_tokens - one.computed
         return min(rest, self.rules.long_prefill_token_threshold or rest, left)
 
     def unused(self) -> int:
@@ -180,8 +180,8 @@ class Coming:
             new = self.takes(one, left)
             left -= new
             one.computed += new
-            one.made += one.computed == one.prefill + one.made
-        self.bodies = [one for one in self.bodies if one.made < one.decode]
+            one.output_tokens += one.computed == one.prefill + one.output_tokens
+        self.bodies = [one for one in self.bodies if one.output_tokens < one.decode]
 
 
 def body(state: State, decode: np.ndarray, i: int) -> Body:
@@ -244,7 +244,7 @@ def test_who_must_wait_could_not_have_started_sooner(moment):
     if len(started) == len(waiting):
         return
     i = waiting[len(started)]
-    # If nobody else starts, in which coming step does it fit first?
+    # If no other request starts, in which coming step does it fit first?
     later = 0
     while not never_overflows(state, decode, [*started, i], later):
         later += 1

@@ -1,4 +1,4 @@
-"""Who starts and who goes for it: the kernel against its twin."""
+"""Which requests start and which are evicted for them: the kernel against its twin."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_kernel_chooses_as_its_twin_does(rules, data):
         return data.draw(st.lists(strategy, min_size=n, max_size=n), label=label)
 
     prefill = each(st.integers(1, 12), "prefill")
-    made = each(st.integers(0, 6), "made")
+    output_tokens = each(st.integers(0, 6), "output_tokens")
     score = each(st.integers(0, 5), "score")
     guarded = each(st.booleans(), "guarded")
     runs = each(st.booleans(), "runs")
@@ -82,10 +82,12 @@ def test_the_kernel_chooses_as_its_twin_does(rules, data):
     arrival = each(st.sampled_from([0.0, 0.5, 1.5]), "arrival")
     world = World(prefill, [99] * n, rules)
     world.table.arrival_s[:n] = arrival
-    world.table.ints[k.OUTPUT_TOKENS, :n] = made
+    world.table.ints[k.OUTPUT_TOKENS, :n] = output_tokens
     world.arrive(range(n))
     world.start([i for i in range(n) if runs[i]])
-    computed = [min(part[i], prefill[i] + made[i]) if runs[i] else 0 for i in range(n)]
+    computed = [
+        min(part[i], prefill[i] + output_tokens[i]) if runs[i] else 0 for i in range(n)
+    ]
     world.table.ints[k.COMPUTED, :n] = computed
     state = world.look(free_blocks=data.draw(st.integers(0, 15), label="free"))
     hysteresis = data.draw(st.sampled_from([0.0, 1.0]), label="hysteresis")
@@ -95,7 +97,12 @@ def test_the_kernel_chooses_as_its_twin_does(rules, data):
 
     requests = [
         naive.Candidate(
-            i, prefill[i] + made[i], computed[i], arrival[i], score[i], guarded[i]
+            i,
+            prefill[i] + output_tokens[i],
+            computed[i],
+            arrival[i],
+            score[i],
+            guarded[i],
         )
         for i in range(n)
     ]
@@ -114,7 +121,7 @@ def test_the_kernel_chooses_as_its_twin_does(rules, data):
 
 @pytest.fixture
 def world():
-    """Three requests in blocks of four tokens, of which a test says who runs."""
+    """Three requests in blocks of four tokens, of which a test says which run."""
     world = World([3] * 3, [99] * 3, EngineModel.vllm(400, 4, max_num_seqs=2))
     world.arrive(range(3))
     return world

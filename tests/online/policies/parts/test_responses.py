@@ -42,7 +42,7 @@ def test_they_are_those_of_the_log(case, name):
 
 
 def test_all_but_the_last():
-    """Whose end nobody runs on to see."""
+    """The run ends before they do."""
     policy = Listening("fcfs")
     run(Instance([5, 5, 5], [3, 7, 9], 100), EngineModel.vllm(100), policy)
     assert policy.seen == [3.0, 7.0]
