@@ -15,7 +15,7 @@ may differ from request to request, and with prices, from step to step
 *Weak* with equal charges where answers differ: of two requests below each of `d` nodes
 one has a long answer and one a short one. A node is held for the long answer, whose
 request is charged for half of it. If one node fits at a time, the bound tends to half
-of the optimum; prices that are split anew in each step come within 7 % for `d = 10`.
+of the optimum; prices that are split again in each step come within 7 % for `d = 10`.
 
 *Assumption.* Only memory may be charged so. What computing a prefix costs may be shared
 in a backlog, where all can wait for it. With arrivals it is false: a prefix of 80

@@ -168,27 +168,29 @@ def test_equals_holding_the_blocks_one_by_one(moment):
 @examples(300)
 def test_an_eviction_frees_what_no_other_holds(moment, data):
     """Who starts and who goes for it, when prompts that run or wait begin alike."""
-    drawn, _, made, _, _, more, extra, _ = moment
+    drawn, _, output_tokens, _, _, more, extra, _ = moment
     size = drawn.size + 1
     # The last block is not whole and so no other's: there are no copies.
     prompts = [p if len(p) % size else [*p, 5] for p in drawn.prompts]
     cache, n = Cache(size, prompts), len(prompts)
-    forest, held, _ = begun(cache, made)
+    forest, held, _ = begun(cache, output_tokens)
     prefill = [len(prompt) for prompt in cache.prompts]
     score = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    tokens = {i: prefill[i] + made.get(i, 0) for i in range(n)}
+    tokens = {i: prefill[i] + output_tokens.get(i, 0) for i in range(n)}
     held |= {i: cache.chain(i) for i in range(n)}
     rules = EngineModel.vllm(1, cache.size, counts_new_token=extra)
-    room = usage(cache, rules, held, {i: tokens[i] for i in made}) + more % 6
+    room = usage(cache, rules, held, {i: tokens[i] for i in output_tokens}) + more % 6
     rules = EngineModel.vllm(
         max(room, 1) * cache.size, cache.size, counts_new_token=extra
     )
     world = World(prefill, [99] * n, rules)
     world.arrive(range(n))
-    world.start(made)
-    world.table.ints[k.OUTPUT_TOKENS, list(made)] = list(made.values())
-    computed = {i: tokens[i] - 1 for i in made}
-    world.table.ints[k.COMPUTED, list(made)] = list(computed.values())
+    world.start(output_tokens)
+    world.table.ints[k.OUTPUT_TOKENS, list(output_tokens)] = list(
+        output_tokens.values()
+    )
+    computed = {i: tokens[i] - 1 for i in output_tokens}
+    world.table.ints[k.COMPUTED, list(output_tokens)] = list(computed.values())
     free = rules.num_blocks - usage(cache, rules, held, computed)
     decision = Preempting(Given(score, [False] * n)).decide(
         world.look(free_blocks=free, prefixes=forest)
@@ -197,7 +199,7 @@ def test_an_eviction_frees_what_no_other_holds(moment, data):
     def order(i):
         return score[i], world.table.arrival_s[i], i
 
-    stay, started = sorted(made, key=order), []
+    stay, started = sorted(output_tokens, key=order), []
     for new in sorted(world.waiting, key=order):
         fewer = list(stay)
         while True:
@@ -214,4 +216,4 @@ def test_an_eviction_frees_what_no_other_holds(moment, data):
             break
         stay, started = fewer, [*started, new]
     assert list(decision.start) == started
-    assert sorted(decision.evict) == sorted(set(made) - set(stay))
+    assert sorted(decision.evict) == sorted(set(output_tokens) - set(stay))
