@@ -19,8 +19,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 # Docstrings have code between single backticks, and numpydoc's sections.
