@@ -60,8 +60,8 @@ def run(settings: Settings) -> list[Row]:
     n = settings.pick(2000, 60)
     journal = Journal("engine_world", settings)
     rows = []
-    for trace in ("80/20", *TRACES)[: settings.pick(99, 1)]:
-        for seed in SEEDS[: settings.pick(3, 1)]:
+    for seed in SEEDS[: settings.pick(3, 1)]:
+        for trace in ("80/20", *TRACES)[: settings.pick(99, 1)]:
             lengths = _lengths(settings, trace, n, seed)
             for engine, model in ENGINES.items():
                 can = [model.refusal(s, o) is None for s, o in lengths.tolist()]
