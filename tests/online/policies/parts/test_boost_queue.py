@@ -24,6 +24,7 @@ from sortedf.step_time import UNIT_STEPS, StepTime
 from tests.online.policies.engine_runs import cases, run
 from tests.online.policies.states import World
 from tests.online.policies.test_queues import comings_and_goings, play
+from tests.online.policies.test_shared_prefixes import Cache, begun
 from tests.strategies import examples
 
 pytestmark = pytest.mark.kernel
@@ -113,6 +114,27 @@ def test_a_new_prediction_is_taken_in():
     queue.update(world.look(changed=[1]))
     assert queue.gamma == pytest.approx(1 / (volume_s(10, 40) + volume_s(10, 90)))
     assert queue.head(2) == [0, 1]
+
+
+def test_gamma_follows_a_backlog_that_changes_by_a_quarter():
+    """By less, nothing is sorted again; either way it may go."""
+    sizes = [(10, 40), (2, 15), (10, 20), (10, 40), (2, 15)]
+    world = World(*map(list, zip(*sizes, strict=True)), EngineModel.vllm(100))
+    queue = BoostQueue(1.0, None)
+    volumes = [volume_s(*size) for size in sizes]  # 12.2, 1.5, 4.1, 12.2, 1.5
+
+    def after(*, arrive=(), start=()) -> float:
+        world.arrive(arrive)
+        world.start(start)
+        queue.update(world.look())
+        return 1 / queue.gamma
+
+    assert after(arrive=[0]) == pytest.approx(volumes[0])
+    assert after(arrive=[1]) == pytest.approx(volumes[0])
+    assert after(arrive=[2]) == pytest.approx(sum(volumes[:3]))
+    assert after(arrive=[3]) == pytest.approx(sum(volumes[:4]))
+    assert after(start=[1]) == pytest.approx(sum(volumes[:4]))
+    assert after(start=[0]) == pytest.approx(volumes[2] + volumes[3])
 
 
 def test_a_backlog_that_grows_changes_the_order_of_those_who_wait():
@@ -235,6 +257,30 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
             break
         wanted.append(i)
     assert got == wanted
+
+
+@pytest.mark.parametrize(
+    ("head", "made", "budget"),
+    [
+        (2, 0, 32),  # 3 * 15.5, less two blocks twice
+        (3, 0, 36),  # 2 * 15.5 + 14.5 - 8 - 4: its last token is to be computed
+        (3, 2, 28),  # 2 * 13.5 + 14.5 - 8 - 8: two more are, after an eviction
+        (4, 0, 36),  # 2 * 15.5 + 11.5 - 8
+    ],
+)
+def test_what_others_hold_is_not_expected_again(head, made, budget):
+    """Answers of five tokens for certain, in blocks of four that are half full."""
+    same = [1] * 8
+    prompts = [[*same, 2], [*same, 3], [*same, 7], same, [4] * 5, [1] * 4 + [6] * 5]
+    forest, _, _ = begun(Cache(4, prompts), {0: 0, 1: 0, 5: 0})
+    world = World([len(prompt) for prompt in prompts], [5] * 6)
+    world.arrive(range(6))
+    world.start([0, 1])
+    world.table.ints[k.OUTPUT_TOKENS, head] = made
+    room = ExpectedRoom(finished([[5]]), 0.0)
+    for tokens, admitted in ((budget, [head]), (budget - 4, [])):
+        state = world.look(rules=EngineModel.vllm(tokens, 4), prefixes=forest)
+        assert room.admit(state, [head]) == admitted
 
 
 @given(cases(max_requests=9, max_length=9))

@@ -42,3 +42,13 @@ def test_who_goes_first_moves_nobody():
     rows.remove([(0, 0)])
     assert np.shares_memory(first[1:], rows.columns()[0])
     assert first[1:].tolist() == rows.columns()[0].tolist() == list(range(1, 10))
+
+
+def test_a_full_table_has_nothing_behind_it():
+    """Sixty-four rows fill the first table; the last ones leave it one by one."""
+    rows = SortedRows(2)
+    for begin in range(0, 64, MANY):
+        rows.insert([(key, key) for key in range(begin, begin + MANY)])
+    for left in (63, 62, 61):
+        rows.remove([(left, left)])
+        assert rows.columns()[0].tolist() == list(range(left))
