@@ -106,11 +106,10 @@ def _volume_and_moment(
     s: int, o: int, rows: list[tuple[int, int]], budget: int, block: int
 ) -> tuple[int, int]:
     """Add up the weighted `phi` of the blocks held in the steps `j = 1, ..., o`."""
-    # phi is at most the budget, so the sums of a chunk fit 64 bits below this.
-    kind = np.int64 if budget < 2**29 else object
+    # phi is at most the budget, below 2**31, so the sums of a chunk fit 64 bits.
     volume = moment = 0
     for first in range(1, o + 1, CHUNK):
-        j = np.arange(first, min(first + CHUNK, o + 1), dtype=kind)
+        j = np.arange(first, min(first + CHUNK, o + 1), dtype=np.int64)
         blocks = -(-(s + j) // block)
         for d, weight in rows:
             rest = budget % d

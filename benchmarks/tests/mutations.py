@@ -63,14 +63,6 @@ class Target:
         return zlib.crc32(b"".join(file.read_bytes() for file in files))
 
 
-QUIET = (
-    f"{POLICY_TESTS}/test_quiet_steps.py",
-    f"{POLICY_TESTS}/test_known_trouble.py",
-    f"{POLICY_TESTS}/test_starvation.py",
-    "tests/online/test_prefix_cache.py",
-)
-"""Tests in which every policy runs."""
-
 TARGETS = (
     Target(
         50,
@@ -172,7 +164,6 @@ TARGETS = (
             f"{POLICY_TESTS}/parts/test_boost_queue.py",
             "tests/online/test_answer_lengths.py",
             f"{POLICY_TESTS}/test_lists.py",
-            *QUIET,
         ),
         (
             f"{PARTS}/boost_queue.py",
@@ -187,7 +178,6 @@ TARGETS = (
             f"{POLICY_TESTS}/test_queues.py",
             f"{POLICY_TESTS}/test_every_policy.py",
             f"{POLICY_TESTS}/test_lists.py",
-            *QUIET,
         ),
         (
             f"{PARTS}/group_queue.py",
@@ -222,7 +212,7 @@ TARGETS = (
         (
             f"{POLICY_TESTS}/test_uniboost.py",
             f"{POLICY_TESTS}/test_every_policy.py",
-            *QUIET,
+            f"{POLICY_TESTS}/test_quiet_steps.py",
         ),
         (
             "online/policies/uniboost.py",

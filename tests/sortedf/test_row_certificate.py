@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import EngineModel, Instance
+from sortedf.arrays import MAX_TOKENS
 from sortedf.certificate import instance_hash, proven_bound
 from sortedf.errors import CertificateError
 from sortedf.row_certificate import CHUNK, RowCertificate
@@ -115,3 +116,14 @@ def test_every_step_of_a_long_answer_counts(o):
     early = Fraction(sum(w * (2 * j - 1) for j, w in enumerate(held, 1)), 2 * volume)
     middle = Fraction(volume, 2 * (o + 3))
     assert prove(instance, [o + 3], [1]) == max(ceil(middle + o - early), 0)
+
+
+def test_the_largest_numbers_fit():
+    """A full chunk at the largest budget: sums in 64 bits equal exact ones."""
+    s, o = MAX_TOKENS - CHUNK, CHUNK
+    instance = Instance([s], [o], MAX_TOKENS)
+    volume = sum(range(s + 1, s + o + 1))
+    early = sum(w * (2 * j - 1) for j, w in enumerate(range(s + 1, s + o + 1), 1))
+    middle = Fraction(volume, 2 * MAX_TOKENS)
+    bound = ceil(middle + o - Fraction(early, 2 * volume))
+    assert prove(instance, [MAX_TOKENS], [1]) == max(bound, 0) > 0
