@@ -134,8 +134,12 @@ def _least_cost(
     """Least `2^q (t + o)` plus what is paid, over all starts `t >= a`.
 
     Own tokens `s` are without shared ones. After the last price nothing is paid, so no
-    start after that step is better than a start in it. Each stretch is paid for by the
-    starts from which the request runs in it.
+    start after that step is better than a start in it.
+
+    A step of stretch `k` is within all `ends[m]`, `m >= k`, and the price there is the
+    sum of the drops of the price after these ends. So each drop is paid for the steps
+    up to its end: by a start `t <= end - o` for the whole answer, and by later ones for
+    `end - t` steps. Sums in between may wrap around in 64 bits, the result does not.
     """
     last = int(ends[-1]) if len(ends) else 0
     most = o * (int(token.max(initial=0)) * (s + o + block) + int(flat.max(initial=0)))
@@ -143,14 +147,20 @@ def _least_cost(
         raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
     if a >= last:
         return (a + o) << bits
+    steps = np.arange(o + 1)
+    tokens = _rounded_sum(s + steps, block) - _rounded_sum(np.array(s), block)
+    dropped, freed = -np.diff(token, append=0), -np.diff(flat, append=0)
+    part = dropped[:, None] * tokens + freed[:, None] * steps
     cost = (np.arange(a, last + 1) + o) << bits
-    begin = 0
+    whole = np.cumsum(part[::-1, o])[::-1]  # of all drops from this end on
+    began = a
     for k, end in enumerate(ends.tolist()):
-        t = np.arange(max(a, begin - o), max(a, end))
-        first, until = np.maximum(begin - t, 0), np.minimum(end - t, o)
-        tokens = _rounded_sum(s + until, block) - _rounded_sum(s + first, block)
-        cost[t - a] += token[k] * tokens + flat[k] * (until - first)
-        begin = end
+        if end - o >= began:
+            cost[began - a : end - o - a + 1] += whole[k]
+            began = end - o + 1
+        first = max(a, end - o + 1)
+        if first < end:
+            cost[first - a : end - a] += part[k, end - first : 0 : -1]
     return int(cost.min())
 
 
