@@ -32,6 +32,7 @@ from sortedf.cli.progress import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from online.executor.batch.cached_prompts import CachedPrompts
     from online.executor.batch.engine_settings import EngineSettings
     from online.executor.batch.job import BatchSummary
     from online.executor.batch.ranked_requests import RankerUse
@@ -153,7 +154,7 @@ def command(
     ranking = _ranking(ranker, ranker_quantile, ranker_device)
     job = BatchJob(input, output, engine.settings(), chosen, lengths, ranking)
     with standard_output_kept(), _progress() as report:
-        summary = run_job(job, serve, report)
+        summary = run_job(job, serve, report, _say_expected)
     if as_json:
         print_json(_content(summary, method, output))
     else:
@@ -193,9 +194,23 @@ def _progress() -> Iterator[Callable[[int, int, int], None]]:
         yield report
 
 
+def _say_expected(expected: CachedPrompts) -> None:
+    note(f"Expected from shared prefixes: {_found(expected)}.")
+
+
+def _found(prompts: CachedPrompts) -> str:
+    return (
+        f"{prompts.cached:,} of {prompts.total:,} prompt tokens in the cache "
+        f"({prompts.share:.1%})"
+    )
+
+
 def _content(summary: BatchSummary, method: str, output: Path) -> dict[str, Any]:
     content = asdict(summary)
     del content["began"]
+    for name in ("expected_cached", "cached"):
+        found = getattr(summary, name)
+        content[name] = None if found is None else found.content()
     return {**content, "method": method, "path": str(output)}
 
 
@@ -211,4 +226,8 @@ def _print(summary: BatchSummary, method: str, output: Path) -> None:
         rows.append(("makespan", f"{summary.makespan_s:.2f} s"))
     if summary.preemptions is not None:
         rows.append(("preemptions", f"{summary.preemptions:,}"))
+    if summary.expected_cached is not None:
+        rows.append(("expected", _found(summary.expected_cached)))
+    if summary.cached is not None:
+        rows.append(("found", _found(summary.cached)))
     print_table(str(output), (method, ""), rows)

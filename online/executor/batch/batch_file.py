@@ -39,6 +39,12 @@ class BatchRequest:
     url: str
     body: dict[str, Any] = field(hash=False)
 
+    @property
+    def num_answers(self) -> int:
+        """Answers asked for, each a request of the engine; 1 where `n` is no number."""
+        n = self.body.get("n")
+        return n if type(n) is int and n > 0 else 1
+
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:

@@ -20,6 +20,7 @@ from online.executor.batch.batch_errors import (
 )
 from online.executor.batch.batch_file import BatchFile, BatchRequest, read_batch
 from online.executor.batch.batch_method import BatchMethod, start_order
+from online.executor.batch.cached_prompts import CachedPrompts, expected_cached
 from online.executor.batch.expected_lengths import (
     body_with_hints,
     expected_tokens,
@@ -37,7 +38,7 @@ from online.executor.batch.runner import (
 from sortedf.atomic import atomic_path, refuse_unwritable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from online.executor.batch.engine_settings import EngineSettings
     from online.executor.batch.ranked_requests import Ranked, RankerUse
@@ -66,6 +67,9 @@ Serve: TypeAlias = Callable[
 
 Report: TypeAlias = Callable[[int, int, int], None]
 """Called as `report(done, failed, total)`."""
+
+Expect: TypeAlias = Callable[[CachedPrompts], None]
+"""Called before the start with what the cache of prefixes is expected to save."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,9 @@ class BatchSummary:
     mean_completion_s, makespan_s : float, optional
         Completion times of this run's requests since all were sent.
     preemptions : int, optional
+    expected_cached, cached : CachedPrompts, optional
+        Prompt tokens of this run that were expected in the cache of prefixes, and that
+        the engine found there, if it has such a cache.
     """
 
     requests: int
@@ -131,13 +138,19 @@ class BatchSummary:
     mean_completion_s: float | None = None
     makespan_s: float | None = None
     preemptions: int | None = None
+    expected_cached: CachedPrompts | None = None
+    cached: CachedPrompts | None = None
     began: float = field(default_factory=time.perf_counter, repr=False)
 
-    def note_run(self, clock: Clock, preemptions: int) -> None:
+    def note_run(self, clock: Clock, counts: Mapping[str, int]) -> None:
         """Record the measurements of a run."""
         self.mean_completion_s = clock.mean_s
         self.makespan_s = max(clock.done_s, default=None)
-        self.preemptions = preemptions
+        self.preemptions = counts["preemptions"]
+        if self.expected_cached is not None:
+            self.cached = CachedPrompts(
+                counts["cached_tokens"], counts["prompt_tokens"]
+            )
 
     def note_end(self, failed: int) -> None:
         """Record the number of errors and the duration."""
@@ -146,7 +159,9 @@ class BatchSummary:
         self.seconds = time.perf_counter() - self.began
 
 
-def run_job(job: BatchJob, serve: Serve, report: Report) -> BatchSummary:
+def run_job(
+    job: BatchJob, serve: Serve, report: Report, expect: Expect | None = None
+) -> BatchSummary:
     """Answer all unfinished requests, and write the output.
 
     Raises
@@ -169,7 +184,7 @@ def run_job(job: BatchJob, serve: Serve, report: Report) -> BatchSummary:
         with _kept(journal, summary.requests):
             left = refuse_unsupported(batch.requests, journal)
             if left:
-                _run(job, left, lengths, serve, journal, summary, report)
+                _run(job, left, lengths, serve, journal, summary, report, expect)
             _assemble(batch, journal, job.output)
         summary.note_end(journal.num_failed)
         journal.close(remove=True)
@@ -222,6 +237,7 @@ def _run(
     journal: Journal,
     summary: BatchSummary,
     report: Report,
+    expect: Expect | None,
 ) -> None:
     """Start an engine and run the requests in it."""
 
@@ -231,10 +247,14 @@ def _run(
     async def run() -> None:
         _end_on_terminate()
         async with serve(job.settings, job.method.scheduler) as engine:
-            jobs = await _jobs(requests, lengths, engine, job)
+            jobs, cached = await _jobs(requests, lengths, engine, job)
+            if cached is not None:
+                summary.expected_cached = cached
+                if expect is not None:
+                    expect(cached)
             report_progress()
             clock = await run_all(jobs, engine, journal, report_progress)
-            summary.note_run(clock, engine.counts["preemptions"])
+            summary.note_run(clock, engine.counts)
 
     asyncio.run(run())
 
@@ -252,32 +272,52 @@ async def _jobs(
     lengths: Mapping[str, int],
     engine: BatchServer,
     job: BatchJob,
-) -> list[Job]:
-    """Add hints to each request; with an offline method solve for the order."""
+) -> tuple[list[Job], CachedPrompts | None]:
+    """Add hints to each request; with an offline method solve for the order.
+
+    Where the engine caches prefixes, also count what this is expected to save.
+    """
     ranked: Mapping[str, Ranked] = {}
     if job.ranking is not None:
         # Only after the engine has started: vLLM may fork, which breaks threads.
         ranked = await asyncio.to_thread(rank, requests, job.ranking)
     expected = [expected_tokens(r, lengths, ranked.get(r.custom_id)) for r in requests]
-    if job.method.offline is None:
-        return [
-            (r, body_with_hints(r, length, _score(ranked.get(r.custom_id))))
-            for r, length in zip(requests, expected, strict=True)
-        ]
-    return await _in_order(requests, expected, engine, job.method)
+    rank_of: Sequence[float | None] = [
+        _score(ranked.get(r.custom_id)) for r in requests
+    ]
+    order: Sequence[int] = range(len(requests))
+    cached = None
+    if job.method.offline is not None or engine.rules.prefix_caching:
+        prompts, decode = await _tokens(requests, expected, engine)
+        if job.method.offline is not None:
+            rank_of = position = await asyncio.to_thread(
+                start_order, prompts, decode, engine.rules, job.method
+            )
+            order = sorted(order, key=position.__getitem__)
+        if engine.rules.prefix_caching:
+            cached = expected_cached(
+                (
+                    (prompts[i], decode[i])
+                    for i in order
+                    for _ in range(requests[i].num_answers)
+                ),
+                engine.rules,
+            )
+    jobs = [
+        (requests[i], body_with_hints(requests[i], expected[i], rank_of[i]))
+        for i in order
+    ]
+    return jobs, cached
 
 
 def _score(ranked: Ranked | None) -> float | None:
     return None if ranked is None else ranked.score
 
 
-async def _in_order(
-    requests: list[BatchRequest],
-    expected: list[int | None],
-    engine: BatchServer,
-    method: BatchMethod,
-) -> list[Job]:
-    """Solve for the order and sort the requests by it."""
+async def _tokens(
+    requests: list[BatchRequest], expected: list[int | None], engine: BatchServer
+) -> tuple[list[list[int]], list[int]]:
+    """Return prompts, none if too long, and expected answer lengths."""
     prompts = [await engine.prompt_tokens(request) for request in requests]
     prompts = [own if len(own) < engine.max_model_len else [] for own in prompts]
     # An unknown answer is assumed to reach the model's limit, as in the scheduler.
@@ -285,13 +325,7 @@ async def _in_order(
         max(1, min(length or engine.max_model_len, engine.max_model_len - len(own)))
         for own, length in zip(prompts, expected, strict=True)
     ]
-    order = await asyncio.to_thread(start_order, prompts, decode, engine.rules, method)
-    entries = enumerate(zip(requests, expected, order, strict=True))
-    jobs = [
-        (position, i, (r, body_with_hints(r, length, position)))
-        for i, (r, length, position) in entries
-    ]
-    return [job for _, _, job in sorted(jobs, key=lambda entry: entry[:2])]
+    return prompts, decode
 
 
 def _assemble(batch: BatchFile, journal: Journal, output: Path) -> None:

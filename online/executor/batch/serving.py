@@ -43,6 +43,8 @@ START_METHOD = "VLLM_WORKER_MULTIPROC_METHOD"
 HOLD_S = 10.0
 """Seconds for which starts are held back while requests arrive, at most."""
 
+COUNTED = ("preemptions", "prompt_tokens", "cached_tokens", "running", "waiting")
+
 LOOK_EVERY_S = 0.01
 SETTLE_S = 0.2
 """Seconds between an error and the check whether the engine is alive."""
@@ -152,11 +154,11 @@ def _arguments(settings: EngineSettings, scheduler: Mapping[str, Any]) -> Any:
 
 
 def _counting_logger() -> Any:
-    """Return a logger class for vLLM that counts preemptions."""
+    """Return a logger class for vLLM that counts preemptions and cached tokens."""
     from vllm.v1.metrics.loggers import StatLoggerBase
 
     class Counting(StatLoggerBase):  # type: ignore[misc]
-        counts = {"preemptions": 0, "running": 0, "waiting": 0}  # noqa: RUF012
+        counts = dict.fromkeys(COUNTED, 0)
 
         def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
             pass
@@ -169,6 +171,10 @@ def _counting_logger() -> Any:
             if scheduler_stats is not None:
                 self.counts["running"] = scheduler_stats.num_running_reqs
                 self.counts["waiting"] = scheduler_stats.num_waiting_reqs
+                # What a preempted request finds again is counted apart there.
+                cache = scheduler_stats.prefix_cache_stats
+                self.counts["prompt_tokens"] += cache.queries
+                self.counts["cached_tokens"] += cache.hits
 
         def log_engine_initialized(self) -> None:
             pass
@@ -186,7 +192,8 @@ class VllmServing:
     max_model_len : int
         Longest prompt and answer together.
     counts : dict of str to int
-        Preemptions so far; running and waiting requests now.
+        Preemptions, prompt tokens, and those found in the cache of prefixes so far;
+        running and waiting requests now.
     """
 
     def __init__(self, engine: Any, config: Any, counts: dict[str, int]) -> None:

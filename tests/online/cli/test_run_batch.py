@@ -7,6 +7,7 @@ import json
 import pytest
 
 from online.executor.batch import serving
+from sortedf.engine_model import EngineModel
 from tests.online.executor.batch.stub import (
     StubEngine,
     read_lines,
@@ -83,3 +84,35 @@ def test_a_broken_batch_starts_nothing(run, tmp_path):
     assert "in.jsonl: line 2: custom_id 'a'" in err
     assert run.engine.asked == []
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_expected_savings(run):
+    """Said before the start, and beside what was found; each of `n` answers counts."""
+    run.engine.rules = EngineModel.vllm(1024, 16, 8, 256, prefix_caching=True)
+    run.engine.counts = run.engine.counts | {"cached_tokens": 32, "prompt_tokens": 100}
+    requests = [request("a", "x" * 33, n=2), request("b", "x" * 34)]
+    code, out, err = run(requests, "--json")
+    assert code == 0, err
+    assert "Expected from shared prefixes: 64 of 100 prompt tokens in the cache" in err
+    content = json.loads(out)
+    assert content["expected_cached"] == {"tokens": 64, "of": 100, "share": 0.64}
+    assert content["cached"] == {"tokens": 32, "of": 100, "share": 0.32}
+
+
+def test_savings_in_the_table(run):
+    """With an offline method, too; none without a cache of prefixes."""
+    run.engine.rules = EngineModel.vllm(1024, 16, 8, 256, prefix_caching=True)
+    requests = [request("a", "x" * 33), request("b", "x" * 34)]
+    code, out, _ = run(requests, "--method", "best-list")
+    assert code == 0
+    assert "32 of 67 prompt tokens" in out
+
+
+def test_no_savings_without_a_cache(run):
+    """Nothing is expected, and nothing is said."""
+    code, out, err = run([request("a", "x" * 33)], "--json")
+    assert code == 0
+    assert "shared prefixes" not in err
+    content = json.loads(out)
+    assert content["expected_cached"] is None
+    assert content["cached"] is None

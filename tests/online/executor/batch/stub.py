@@ -12,6 +12,7 @@ from online.executor.batch.batch_errors import EngineGoneError
 from online.executor.batch.batch_method import read_method
 from online.executor.batch.engine_settings import EngineSettings
 from online.executor.batch.job import BatchJob
+from online.executor.batch.serving import COUNTED
 from sortedf.engine_model import EngineModel
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class StubEngine:
     def __init__(self, calls=None, delay_s=None, at_once=1000):
         self.rules = EngineModel.vllm(1024, 16, 8, 256)
         self.max_model_len = 512
-        self.counts = {"preemptions": 0}
+        self.counts = dict.fromkeys(COUNTED, 0)
         self.asked = []
         self.bodies = {}
         self._calls = calls

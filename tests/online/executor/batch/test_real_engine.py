@@ -248,3 +248,35 @@ def test_an_answer_ends_where_the_cache_does(story):
 def test_nothing_is_preempted_with_known_lengths(story):
     assert story["summary"]["preemptions"] == 0
     assert story["summary"]["mean_completion_s"] < story["summary"]["makespan_s"]
+
+
+def test_what_is_found_in_the_cache_is_what_was_expected(tmp_path):
+    """Token for token where requests run one by one, and as vLLM's answers say."""
+    model = str(write_tiny_model(tmp_path / "model", 4 * KV_BUDGET, tokenizer=True))
+    rules = "answer in the style of a railway guide " * 4
+    requests = [
+        request(
+            f"r{i}", rules * (i % 3) + f"question {i}", model=model, max_tokens=4,
+            temperature=0, ignore_eos=True,
+        )
+        for i in range(12)
+    ]  # fmt: skip
+    write_batch(tmp_path / "all.jsonl", requests)
+    run = subprocess.run(
+        [
+            *our_command(tmp_path, model), "--max-num-seqs", "1", "--method", "auto",
+            "--engine-arg", "enable_prompt_tokens_details=true", "--time-limit", "1",
+        ],
+        capture_output=True, text=True, timeout=TIMEOUT_S, env=os.environ | SMALL,
+        cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(run.stdout)
+    answers = read_lines(tmp_path / "ours.jsonl")
+    usage = [line["response"]["body"]["usage"] for line in answers]
+    found = [(own["prompt_tokens_details"] or {}).get("cached_tokens") for own in usage]
+    cached = summary["cached"]
+    assert cached["of"] == sum(own["prompt_tokens"] for own in usage)
+    assert cached["tokens"] == sum(tokens or 0 for tokens in found) > 0
+    assert summary["expected_cached"] == cached
+    assert "Expected from shared prefixes" in run.stderr
