@@ -16,12 +16,13 @@ import numpy as np
 from online.named import check_options
 from sortedf.arrays import checked_int
 from sortedf.registry import Table
-from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from sortedf.traces.trace import Trace
 
     Floats = NDArray[np.float64]
     Draw = Callable[..., Floats]
@@ -86,6 +87,7 @@ def arrive(
 
     Examples
     --------
+    >>> from sortedf import Trace
     >>> trace = Trace([5, 6, 1], [3, 2, 1])
     >>> arrive(trace, "batches", rate=2.0, size=2).arrival_s.tolist()
     [0.0, 0.0, 1.0]
@@ -98,15 +100,7 @@ def arrive(
         _check_positive("rate", rate)
     draw = partial(found.draw, trace, rate, np.random.default_rng(seed))
     check_options("kind of arrivals", kind, draw, options)
-    return Trace(
-        trace.prefill,
-        trace.decode,
-        draw(**options),
-        trace.row,
-        trace.source,
-        trace.name,
-        trace.prefix_ids,
-    )
+    return trace.with_arrivals(draw(**options))
 
 
 def default_kind(trace: Trace, *, has_rate: bool) -> str:

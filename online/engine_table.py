@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from online.state import Policy
     from online.step_engine import Engine
     from sortedf.engine_model import EngineModel
-    from sortedf.instance import Instance
+    from sortedf.request_set import RequestSet
 
 EngineMaker: TypeAlias = "Callable[[RequestTable, Policy], Engine]"
 """Starts an engine for a table of requests and a policy."""
@@ -45,7 +45,7 @@ class EngineKind:
     """
 
     about: str
-    prepare: Callable[[EngineModel, Instance, str | None], EngineMaker]
+    prepare: Callable[[EngineModel, RequestSet, str | None], EngineMaker]
     takes_model: bool = False
     refusal: Callable[[EngineModel, int, int], str | None] = refusal
 

@@ -15,7 +15,7 @@ from online import step_kernels as k
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from sortedf.instance import Instance
+    from sortedf.request_set import RequestSet
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -52,27 +52,27 @@ class RequestTable:
     @classmethod
     def of_instance(
         cls,
-        instance: Instance,
+        requests: RequestSet,
         *,
         step_s: float = 1.0,
         predicted: ArrayLike | None = None,
         score: ArrayLike | None = None,
     ) -> RequestTable:
-        """Fill a table with an instance's requests, with the same ids.
+        """Fill a table with requests, or those of an instance, with the same ids.
 
         Parameters
         ----------
         step_s : float
-            Seconds per step of the instance's arrivals.
+            Seconds per step of the arrivals.
         predicted : array_like of int, shape (n,), optional
             Answer lengths that a policy may use; the true ones if left out.
         score : array_like of float, shape (n,), optional
             Learned ranks.
         """
         return cls.of_arrays(
-            instance.prefill,
-            instance.decode,
-            instance.arrival * step_s,
+            requests.prefill,
+            requests.decode,
+            requests.arrival * step_s,
             predicted=predicted,
             score=score,
         )

@@ -15,7 +15,7 @@ from online.prompt_chains import PromptChains
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from sortedf.errors import OversizeError
-from sortedf.instance import Instance
+from sortedf.request_set import RequestSet
 from sortedf.step_time import UNIT_STEPS, StepTime
 from sortedf.traces import Trace
 
@@ -35,7 +35,7 @@ MAX_STEPS = 2**50
 
 
 def simulate(
-    requests: Trace | Instance,
+    requests: Trace | RequestSet,
     policy: str | Policy,
     rules: EngineModel,
     *,
@@ -58,13 +58,13 @@ def simulate(
 
     Parameters
     ----------
-    requests : Trace or Instance
-        Lengths and arrivals; an instance's arrivals are multiples of the constant part
-        of a step.
+    requests : Trace or RequestSet
+        Lengths and arrivals; those of a set, such as an instance, are multiples of the
+        constant part of a step.
     policy : str or Policy
         A name in `online.policy.POLICIES`, or a new policy object.
     rules : EngineModel
-        The engine's rules. The budget and caps of an instance are ignored.
+        The engine's rules; those of an instance are not used.
     step_time : StepTime
         Seconds per step; the papers' unit steps if left out.
     predicted : array_like of int, shape (n,), optional
@@ -150,13 +150,13 @@ def simulate(
 
 
 def _table(
-    requests: Trace | Instance,
+    requests: Trace | RequestSet,
     rules: EngineModel,
     step_time: StepTime,
     predicted: ArrayLike | None,
     score: ArrayLike | None,
 ) -> RequestTable:
-    if isinstance(requests, Instance):
+    if isinstance(requests, RequestSet):
         arrival_s = requests.arrival * step_time.constant_s
     else:
         arrival_s = requests.arrival_s
@@ -176,7 +176,7 @@ def _table(
 
 
 def _refuse_oversize(
-    requests: Trace | Instance, rules: EngineModel, drop: bool
+    requests: Trace | RequestSet, rules: EngineModel, drop: bool
 ) -> None:
     pairs = zip(requests.prefill.tolist(), requests.decode.tolist(), strict=True)
     reasons = {
@@ -198,8 +198,8 @@ def _refuse_oversize(
     )
 
 
-def _name(requests: Trace | Instance, i: int) -> str:
-    if isinstance(requests, Instance):
+def _name(requests: Trace | RequestSet, i: int) -> str:
+    if isinstance(requests, RequestSet):
         return f"request {i}"
     return f"row {requests.row[i]}"
 

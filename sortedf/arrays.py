@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
+Number = TypeVar("Number", np.int64, np.float64)
 
 MAX_TOKENS = 2**31 - 1
 """Largest length or budget, in tokens: a volume of two such numbers fits 64 bits."""
@@ -44,9 +47,9 @@ def frozen_ints(
     if raw.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional but has shape {raw.shape}.")
     if raw.size == 0:
-        return _lock(np.empty(0, dtype=np.int64))
+        return locked(np.empty(0, dtype=np.int64))
     if raw.dtype.kind == "O":  # pandas, integers beyond 64 bits, None, or a mixture
-        return _lock(_checked_objects(name, raw, minimum, maximum))
+        return locked(_checked_objects(name, raw, minimum, maximum))
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold integers but has dtype {raw.dtype}.")
     if raw.dtype.kind == "f" and raw.dtype.itemsize < 8:
@@ -58,7 +61,7 @@ def frozen_ints(
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(_entry_message(name, i, raw[i], minimum, maximum))
-    return _lock(raw.astype(np.int64))
+    return locked(raw.astype(np.int64))
 
 
 def checked_int(name: str, value: object, *, minimum: int, maximum: int) -> int:
@@ -93,9 +96,21 @@ def exact_sum(values: NDArray[np.int64]) -> int:
     return (high << 32) + low
 
 
-def _lock(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def locked(array: NDArray[Number]) -> NDArray[Number]:
+    """Make an array read-only, and return it."""
     array.flags.writeable = False
     return array
+
+
+def unchecked(cls: type[T], /, **fields: Any) -> T:
+    """Return an object of a frozen dataclass from values that it has checked before.
+
+    The arrays are read-only and shared, not copied.
+    """
+    new = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(new, name, value)
+    return new
 
 
 def _checked_objects(

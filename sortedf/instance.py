@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sortedf.arrays import MAX_STEP, MAX_TOKENS, checked_int, frozen_ints
+from sortedf.arrays import MAX_TOKENS, checked_int, unchecked
 from sortedf.engine_model import EngineModel
 from sortedf.errors import OversizeError
+from sortedf.request_set import RequestSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from sortedf.shared_prefixes import SharedPrefixes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Instance:
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Instance(RequestSet):
     """Requests that share one KV budget. Checked once, then read-only.
 
     Parameters
@@ -70,45 +71,56 @@ class Instance:
     (2, [5, 5])
     """
 
-    prefill: NDArray[np.int64]
-    decode: NDArray[np.int64]
     kv_budget: int = field(default=None)  # type: ignore[assignment]
-    arrival: NDArray[np.int64] = field(default=None)  # type: ignore[arg-type]
     engine: EngineModel = field(default=None)  # type: ignore[assignment]
     prefixes: SharedPrefixes | None = None
+    # What prompts share depends on the engine's blocks: here it is in `prefixes`.
+    prefix_ids: None = field(default=None, init=False)
 
-    if TYPE_CHECKING:  # accepted types; the fields above have the converted ones
-
-        def __init__(
-            self,
-            prefill: ArrayLike,
-            decode: ArrayLike,
-            kv_budget: int | None = None,
-            arrival: ArrayLike | None = None,
-            engine: EngineModel | None = None,
-            prefixes: SharedPrefixes | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        prefill: ArrayLike,
+        decode: ArrayLike,
+        kv_budget: int | None = None,
+        arrival: ArrayLike | None = None,
+        engine: EngineModel | None = None,
+        prefixes: SharedPrefixes | None = None,
+    ) -> None:
         put = object.__setattr__
-        put(self, "engine", planned_engine(self.kv_budget, self.engine))
+        put(self, "engine", planned_engine(kv_budget, engine))
         put(self, "kv_budget", self.engine.kv_budget)
-        for name in ("prefill", "decode"):
-            values = frozen_ints(
-                name, getattr(self, name), minimum=1, maximum=MAX_TOKENS
-            )
-            put(self, name, values)
-        arrival = np.zeros(len(self.prefill)) if self.arrival is None else self.arrival
-        arrival = frozen_ints("arrival", arrival, minimum=0, maximum=MAX_STEP)
-        put(self, "arrival", arrival)
-        for name in ("decode", "arrival"):
-            if len(getattr(self, name)) != len(self.prefill):
-                raise ValueError(
-                    f"{name} has {len(getattr(self, name))} entries but prefill has "
-                    f"{len(self.prefill)}; they must be equally long."
-                )
+        put(self, "prefixes", prefixes)
+        RequestSet.__init__(self, prefill, decode, arrival)
         self._refuse_oversize()
         self._refuse_bad_prefixes()
+
+    @classmethod
+    def of_requests(
+        cls,
+        requests: RequestSet,
+        kv_budget: int | None = None,
+        *,
+        engine: EngineModel | None = None,
+    ) -> Instance:
+        """Return the instance of requests and an engine; it shares their arrays.
+
+        Parameters and errors are those of the class. What prompts share follows from
+        the ids of their blocks, if the engine has `prefix_caching`.
+        """
+        engine = planned_engine(kv_budget, engine)
+        instance = unchecked(
+            cls,
+            prefill=requests.prefill,
+            decode=requests.decode,
+            arrival=requests.arrival,
+            kv_budget=engine.kv_budget,
+            engine=engine,
+            prefixes=None,
+            prefix_ids=None,
+        )
+        instance._refuse_oversize()
+        object.__setattr__(instance, "prefixes", requests.shared_prefixes(engine))
+        return instance
 
     def __reduce__(self) -> tuple[type[Instance], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
@@ -125,16 +137,6 @@ class Instance:
         )
 
     @property
-    def num_requests(self) -> int:
-        """`n`; request ids are 0 to n - 1."""
-        return len(self.prefill)
-
-    @property
-    def is_backlog(self) -> bool:
-        """Whether every request arrives at step 0."""
-        return not self.arrival.any()
-
-    @property
     def usable_kv(self) -> int:
         """The budget in whole blocks, in tokens."""
         return self.engine.usable_kv
@@ -144,30 +146,6 @@ class Instance:
         """Peak KV of each request, in tokens: `s + o` in whole blocks."""
         return peak_kv_of(self.prefill, self.decode, self.engine.block_size)
 
-    def subset(
-        self, ids: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
-    ) -> Instance:
-        """Instance of some of the requests, renumbered from 0.
-
-        Parameters
-        ----------
-        ids : array_like of int, or of bool with shape (n,)
-            Request ids in the order wanted, or a mask of those to keep.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If an entry is no id, or a mask has another length.
-        """
-        keep = self._ids(ids)
-        return replace(
-            self,
-            prefill=self.prefill[keep],
-            decode=self.decode[keep],
-            arrival=self.arrival[keep],
-            prefixes=None if self.prefixes is None else self.prefixes.subset(keep),
-        )
-
     def replace(self, **changes: Any) -> Instance:
         """Copy with some fields changed, checked again."""
         if "engine" in changes:
@@ -175,18 +153,6 @@ class Instance:
         elif "kv_budget" in changes:
             changes["engine"] = replace(self.engine, kv_budget=changes["kv_budget"])
         return replace(self, **changes)
-
-    def _ids(self, ids: ArrayLike) -> NDArray[np.int64]:
-        """Return ids, or those that a mask keeps."""
-        mask = np.asarray(ids)
-        if mask.dtype != np.bool_:
-            return frozen_ints("ids", ids, minimum=0, maximum=self.num_requests - 1)
-        if mask.shape != (self.num_requests,):
-            raise ValueError(
-                f"a mask of shape {mask.shape} cannot choose from {self.num_requests} "
-                "requests; it must have one entry for each."
-            )
-        return np.flatnonzero(mask)
 
     def _refuse_bad_prefixes(self) -> None:
         """Raise if prefixes are of other requests, or longer than the prompts."""

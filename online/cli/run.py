@@ -11,7 +11,6 @@ import typer
 
 from online.cli.live import live_view
 from online.engine_table import ENGINES
-from sortedf.arrays import MAX_TOKENS
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
     BackfillOption,
@@ -34,7 +33,6 @@ from sortedf.cli.output import (
 from sortedf.cli.problem import step_seconds, takes_problem
 from sortedf.engine_presets import PRESETS
 from sortedf.errors import TraceError
-from sortedf.instance import Instance
 from sortedf.plotting import plot_format, save
 from sortedf.traces import read_trace
 
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from online.state import Policy
     from online.step_engine import Engine
     from sortedf.engine_model import EngineModel
+    from sortedf.request_set import RequestSet
 
 HELP = "Run a trace in an engine and compare it step by step with its prediction."
 EXAMPLE = (
@@ -95,7 +94,7 @@ class EngineRun(EngineOptions):
             )
         return replace(rules, kv_budget=rules.usable_kv)
 
-    def read(self, rules: EngineModel) -> tuple[Instance, dict[int, str]]:
+    def read(self, rules: EngineModel) -> tuple[RequestSet, dict[int, str]]:
         """Read the trace; return the requests that can run, and refusals by row."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
@@ -110,12 +109,10 @@ class EngineRun(EngineOptions):
             raise ValueError(
                 f"{self.trace}: no request can run: row {rows[0]} {reasons[0]}."
             )
-        everything, _ = trace.to_instance(
-            MAX_TOKENS,
-            step_time_s=step_seconds(self.step_time),
-            backlog=self.backlog,
+        everything = trace.to_requests(
+            step_time_s=step_seconds(self.step_time), backlog=self.backlog
         )
-        return everything.subset(keep), refused
+        return everything.subset(keep) if refused else everything, refused
 
 
 @takes_problem
@@ -167,14 +164,14 @@ def command(
     inputs = (run.trace, run.tokenizer, run.step_time, plan_file)
     refuse_unwritable(output, plot, inputs=inputs)
     rules = run.rules()
-    instance, refused = run.read(rules)
+    requests, refused = run.read(rules)
     _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
-    start = ENGINES.find(run.engine).prepare(rules, instance, run.model)
+    start = ENGINES.find(run.engine).prepare(rules, requests, run.model)
     if plan_file is None:
-        plan = plan_run(instance, rules, name, mode=mode, **options)
+        plan = plan_run(requests, rules, name, mode=mode, **options)
     else:
-        plan = _read_plan(plan_file, instance, rules, refused, mode)
+        plan = _read_plan(plan_file, requests, rules, refused, mode)
     engines: list[Engine] = []
 
     def make(table: RequestTable, policy: Policy) -> Engine:
@@ -183,9 +180,9 @@ def command(
 
     with (
         standard_output_kept(),
-        live_view(instance.num_requests, rules.num_blocks) as view,
+        live_view(requests.num_requests, rules.num_blocks) as view,
     ):
-        execution = execute_plan(plan, instance, make, watch=view.watch)
+        execution = execute_plan(plan, requests, make, watch=view.watch)
     step_s = getattr(engines[0], "step_s", None)
     if output is not None:
         from online.log_file import write_log
@@ -207,7 +204,7 @@ def command(
 
 def _read_plan(
     path: Path,
-    instance: Instance,
+    requests: RequestSet,
     rules: EngineModel,
     refused: dict[int, str],
     mode: str,
@@ -222,19 +219,19 @@ def _read_plan(
     start, position, _ = read_plan(path)
     steps = [step for step in start if step is not None]
     places = [place for place in position if place is not None]
-    if len(start) != len(position) or len(start) != instance.num_requests + len(
+    if len(start) != len(position) or len(start) != requests.num_requests + len(
         refused
     ):
         raise TraceError(
             f"{path} has {len(start)} starts and {len(position)} positions but the "
-            f"trace has {instance.num_requests + len(refused)} requests."
+            f"trace has {requests.num_requests + len(refused)} requests."
         )
-    if not len(steps) == len(places) == instance.num_requests:
+    if not len(steps) == len(places) == requests.num_requests:
         raise TraceError(
-            f"{path} plans {len(steps)} requests but {instance.num_requests} can run."
+            f"{path} plans {len(steps)} requests but {requests.num_requests} can run."
         )
     order = np.argsort(np.array(places), kind="stable").tolist()
-    return follow_plan(read_engine_plan(instance, rules, steps, order))
+    return follow_plan(read_engine_plan(requests, rules, steps, order))
 
 
 def _chosen(

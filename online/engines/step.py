@@ -8,10 +8,12 @@ from online.engine_table import ENGINES, EngineKind, EngineMaker
 
 if TYPE_CHECKING:
     from sortedf.engine_model import EngineModel
-    from sortedf.instance import Instance
+    from sortedf.request_set import RequestSet
 
 
-def _prepare(engine: EngineModel, instance: Instance, model: str | None) -> EngineMaker:
+def _prepare(
+    engine: EngineModel, requests: RequestSet, model: str | None
+) -> EngineMaker:
     from online.step_engine import StepEngine  # loads the kernels
 
     return lambda table, policy: StepEngine(table, engine, policy)

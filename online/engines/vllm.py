@@ -9,16 +9,18 @@ from sortedf.cli.output import note
 
 if TYPE_CHECKING:
     from sortedf.engine_model import EngineModel
-    from sortedf.instance import Instance
+    from sortedf.request_set import RequestSet
 
 TINY_LONGEST = 32_768
 """Longest prompt plus answer for the tiny model, in tokens."""
 
 
-def _prepare(engine: EngineModel, instance: Instance, model: str | None) -> EngineMaker:
+def _prepare(
+    engine: EngineModel, requests: RequestSet, model: str | None
+) -> EngineMaker:
     from online.executor.vllm_engine import VllmEngine, VllmSettings
 
-    longest = int((instance.prefill + instance.decode).max())
+    longest = int((requests.prefill + requests.decode).max())
     if model is None and longest > TINY_LONGEST:
         raise ValueError(
             f"the longest request has {longest} tokens but the tiny model accepts "

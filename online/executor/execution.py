@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from online.state import Policy
     from online.step_engine import Engine
     from sortedf.engine_model import EngineModel
-    from sortedf.instance import Instance
+    from sortedf.request_set import RequestSet
     from sortedf.schedule import Schedule
 
 Mode = Literal["plan", "list", "policy"]
@@ -71,7 +71,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunPlan:
-    """How an engine runs an instance: a new policy object for each run.
+    """How an engine runs requests: a new policy object for each run.
 
     Attributes
     ----------
@@ -86,18 +86,18 @@ class RunPlan:
 
 
 def plan_run(
-    instance: Instance,
+    requests: RequestSet,
     rules: EngineModel,
     method: str = "auto",
     *,
     mode: Mode = "plan",
     **options: Any,
 ) -> RunPlan:
-    """Plan how an engine runs an instance.
+    """Plan how an engine runs requests.
 
     Parameters
     ----------
-    instance : Instance
+    requests : RequestSet
         Lengths and arrivals in steps.
     rules : EngineModel
     method : str
@@ -114,19 +114,20 @@ def plan_run(
     ValueError
         If the mode or the method is unknown, or an option out of range.
     """
+    rules = replace(rules, prefix_caching=False)  # prompts of a run share nothing
     if mode == "policy":
         make_policy(method, **options)  # raises for bad options before the run
         return RunPlan(lambda: make_policy(method, **options))
-    if mode == "plan" and cut_prompts(instance, rules):
-        return follow_plan(engine_plan_for(instance, rules, method, **options))
+    if mode == "plan" and cut_prompts(requests, rules):
+        return follow_plan(engine_plan_for(requests, rules, method, **options))
     METHODS.find(method)
     if mode == "plan":
-        plan = plan_for(instance, rules, method, **options)
+        plan = plan_for(requests, rules, method, **options)
         starts = plan.start
         return RunPlan(lambda: make_policy("plan", start_s=starts), plan)
     if mode == "list":
         backfill = options.get("backfill") or 0
-        order = _order_of(instance, rules, method, **options)
+        order = _order_of(requests, rules, method, **options)
         return RunPlan(lambda: make_policy("list", order=order, backfill=backfill))
     raise ValueError(f"mode = {mode!r} but must be one of: {', '.join(MODES)}.")
 
@@ -138,37 +139,37 @@ def follow_plan(plan: EnginePlan) -> RunPlan:
 
 
 def _order_of(
-    instance: Instance, rules: EngineModel, method: str, **options: Any
+    requests: RequestSet, rules: EngineModel, method: str, **options: Any
 ) -> NDArray[np.int64]:
     """Order of the starts of a schedule in which prompts are never cut."""
     whole = replace(rules, max_batched_tokens=None)
-    start = plan_for(instance, whole, method, **options).start
+    start = plan_for(requests, whole, method, **options).start
     return np.asarray(np.lexsort((np.arange(len(start)), start)))
 
 
 def execute_plan(
     plan: RunPlan,
-    instance: Instance,
+    requests: RequestSet,
     engine: Callable[[RequestTable, Policy], Engine],
     *,
     watch: Callable[[RunLog], Watcher] | None = None,
 ) -> Execution:
-    """Run an instance in the step engine, then in an engine.
+    """Run requests in the step engine, then in an engine.
 
     Parameters
     ----------
     plan : RunPlan
-    instance : Instance
+    requests : RequestSet
     engine : callable
         Creates the engine for a table and a policy.
     watch : callable, optional
         Called with the predicted run; returns a function that is called after each step
         of the engine as `watcher(record, end_s)`.
     """
-    table = RequestTable.of_instance(instance)
+    table = RequestTable.of_instance(requests)
     running = engine(table, plan.make_policy())
     twin = StepEngine(
-        RequestTable.of_instance(instance), running.rules, plan.make_policy()
+        RequestTable.of_instance(requests), running.rules, plan.make_policy()
     )
     predicted = drive(twin)
     watcher = None if watch is None else watch(predicted)

@@ -19,15 +19,16 @@ from sortedf.solving import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sortedf.request_set import RequestSet
     from sortedf.schedule import Schedule
 
     Ints = NDArray[np.int64]
 
 
 def plan_for(
-    instance: Instance, rules: EngineModel, method: str = "auto", **options: Any
+    requests: RequestSet, rules: EngineModel, method: str = "auto", **options: Any
 ) -> Schedule:
-    """Solve an instance such that an engine with these rules can follow the starts.
+    """Solve requests such that an engine with these rules can follow the starts.
 
     The model charges `s + j` tokens when a request's `j`-th token is made. An engine
     that computes a token's KV only in the next step holds one fewer, so for it prompts
@@ -39,9 +40,9 @@ def plan_for(
 
     Parameters
     ----------
-    instance : Instance
-        Lengths and arrivals in steps, and shared prefixes; its budget and engine are
-        ignored.
+    requests : RequestSet
+        Lengths and arrivals in steps; what prompts share counts if the engine has
+        `prefix_caching`.
     rules : EngineModel
     method : str
         A name in `sortedf.METHODS`.
@@ -58,8 +59,8 @@ def plan_for(
     OversizeError
         If a request can never run, or a prompt needs more than one step.
     """
-    _refuse_long_prompts(instance, rules)
-    prefill, shared = instance.prefill, instance.prefixes
+    _refuse_long_prompts(requests, rules)
+    prefill, shared = requests.prefill, requests.shared_prefixes(rules)
     if not rules.counts_new_token and shared is None:
         prefill = np.maximum(prefill - 1, 1)
     uncapped = EngineModel(
@@ -68,43 +69,43 @@ def plan_for(
         rules.max_num_seqs,
         prefix_caching=shared is not None,
     )
-    seen = Instance(prefill, instance.decode, None, instance.arrival, uncapped, shared)
+    seen = Instance(prefill, requests.decode, None, requests.arrival, uncapped, shared)
     schedule = solve(seen, method, bound="none", **options).schedule
-    most = int(tokens_per_step(instance, schedule.start).max(initial=0))
+    most = int(tokens_per_step(requests, schedule.start).max(initial=0))
     if most <= rules.tokens_cap or shared is not None:
         return schedule
     capped = replace(uncapped, max_batched_tokens=rules.max_batched_tokens)
-    seen = seen.replace(prefill=instance.prefill, engine=capped)
+    seen = seen.replace(prefill=requests.prefill, engine=capped)
     return solve(seen, method, bound="none", **options).schedule
 
 
-def cut_prompts(instance: Instance, rules: EngineModel) -> bool:
+def cut_prompts(requests: RequestSet, rules: EngineModel) -> bool:
     """Whether a prompt is longer than a step, and is cut."""
-    longest = int(instance.prefill.max(initial=0))
+    longest = int(requests.prefill.max(initial=0))
     return rules.chunked_prefill and longest > rules.tokens_cap
 
 
 def engine_plan_for(
-    instance: Instance, rules: EngineModel, method: str = "auto", **options: Any
+    requests: RequestSet, rules: EngineModel, method: str = "auto", **options: Any
 ) -> EnginePlan:
-    """Plan an instance by an engine's own rules, prompts in chunks.
+    """Plan requests by an engine's own rules, prompts in chunks.
 
     Parameters
     ----------
-    instance : Instance
-        Lengths and arrivals in steps; its engine is ignored.
+    requests : RequestSet
+        Lengths and arrivals in steps.
     rules : EngineModel
     method : str
         "auto", "least-work" or a list rule: see `sortedf.engine_plan.planning`.
     **options
         As for `plan_engine`.
     """
-    workload = engine_workload(instance, rules)
+    workload = engine_workload(requests, rules)
     return plan_engine(workload, method, **options).plan
 
 
 def read_engine_plan(
-    instance: Instance, rules: EngineModel, start: list[int], order: list[int]
+    requests: RequestSet, rules: EngineModel, start: list[int], order: list[int]
 ) -> EnginePlan:
     """Return the plan of a file, if the engine can follow it.
 
@@ -113,7 +114,7 @@ def read_engine_plan(
     ValueError
         If it cannot; the message has the first reason.
     """
-    workload = engine_workload(instance, rules)
+    workload = engine_workload(requests, rules)
     report = check_plan(workload, start, order)
     if not report.feasible:
         raise ValueError(f"the plan is not for this engine: {report.violations[0]}.")
@@ -127,18 +128,18 @@ def read_engine_plan(
     )
 
 
-def engine_workload(instance: Instance, rules: EngineModel) -> EngineWorkload:
+def engine_workload(requests: RequestSet, rules: EngineModel) -> EngineWorkload:
     """Return requests for an engine whose clock counts steps."""
     plain = replace(rules, prefix_caching=False)
     return EngineWorkload(
-        instance.prefill, instance.decode, plain, arrival_s=instance.arrival
+        requests.prefill, requests.decode, plain, arrival_s=requests.arrival
     )
 
 
-def _refuse_long_prompts(instance: Instance, rules: EngineModel) -> None:
-    longest = int(instance.prefill.max(initial=0))
+def _refuse_long_prompts(requests: RequestSet, rules: EngineModel) -> None:
+    longest = int(requests.prefill.max(initial=0))
     if longest > rules.tokens_cap:
-        i = int(np.argmax(instance.prefill))
+        i = int(np.argmax(requests.prefill))
         raise OversizeError(
             f"request {i} has a prompt of {longest} tokens, which takes several steps "
             f"of {rules.max_batched_tokens} tokens, so that its start cannot be "
@@ -147,7 +148,7 @@ def _refuse_long_prompts(instance: Instance, rules: EngineModel) -> None:
         )
 
 
-def tokens_per_step(instance: Instance, start: Ints) -> Ints:
+def tokens_per_step(requests: RequestSet, start: Ints) -> Ints:
     """Count the tokens that each step of a schedule processes.
 
     Returns
@@ -156,9 +157,9 @@ def tokens_per_step(instance: Instance, start: Ints) -> Ints:
         Entry `t` belongs to step `t + 1`: the whole prompt of each request that starts
         after step `t`, and one token of each other running request.
     """
-    completion = start + instance.decode
+    completion = start + requests.decode
     change = np.zeros(int(completion.max(initial=0)) + 2, dtype=np.int64)
-    np.add.at(change, start, instance.prefill)
-    np.add.at(change, start + 1, 1 - instance.prefill)
+    np.add.at(change, start, requests.prefill)
+    np.add.at(change, start + 1, 1 - requests.prefill)
     np.subtract.at(change, completion, 1)
     return np.asarray(np.cumsum(change)[:-2])

@@ -79,7 +79,7 @@ def whole_tokens(
     """Check lengths in tokens: integers from 1 to `MAX_TOKENS`."""
     good = (numbers >= 1) & (numbers <= MAX_TOKENS) & (np.floor(numbers) == numbers)
     _refuse_first(~good, values, location, TOKENS_RULE)
-    return numbers.astype(np.int64)
+    return numbers.astype(np.int64, copy=False)
 
 
 def seconds(
@@ -89,7 +89,7 @@ def seconds(
     _refuse_first(
         ~((numbers >= 0) & np.isfinite(numbers)), values, location, SECONDS_RULE
     )
-    return numbers.astype(np.float64)
+    return numbers.astype(np.float64, copy=False)
 
 
 def is_clock(value: object) -> bool:

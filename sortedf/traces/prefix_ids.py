@@ -60,6 +60,10 @@ class PrefixIds:
         ids = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
         return cls(offset, ids, tokens_per_id)
 
+    def subset(self, rows: NDArray[np.int64]) -> PrefixIds:
+        """Return the ids of some of the prompts, in the order wanted."""
+        return PrefixIds.of_lists([self[i] for i in rows.tolist()], self.tokens_per_id)
+
     def __len__(self) -> int:
         return len(self.offset) - 1
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sortedf.arrays import locked, unchecked
 from sortedf.errors import TraceError
 from sortedf.traces.columns import (
     SECONDS_RULE,
@@ -173,11 +174,12 @@ def _collected(source: Source) -> Trace:
     if arrivals:
         times = np.concatenate(arrivals)
         arrival_s = (times - times.min()) / (1e9 if clock else source.format.second)
-    return Trace(
-        np.concatenate(prefills),
-        np.concatenate(decodes),
-        arrival_s,
-        np.concatenate(rows),
+    return unchecked(  # the columns are checked, with their places in the file
+        Trace,
+        prefill=locked(np.concatenate(prefills)),
+        decode=locked(np.concatenate(decodes)),
+        arrival_s=locked(arrival_s),
+        row=locked(np.concatenate(rows)),
         source=source.format.name,
         name=source.path,
         prefix_ids=PrefixIds.of_lists(ids, source.tokens_per_id)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sortedf.arrays import MAX_STEP, MAX_TOKENS, frozen_ints
+from sortedf.arrays import MAX_STEP, MAX_TOKENS, frozen_ints, locked, unchecked
 from sortedf.errors import OversizeError, TraceError
-from sortedf.instance import Instance, oversize_ids, oversize_message, planned_engine
-from sortedf.shared_prefixes import SharedPrefixes
-from sortedf.traces.prefix_ids import PrefixIds
+from sortedf.instance import Instance, oversize_message, planned_engine
+from sortedf.request_set import RequestSet, refuse_unequal
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.engine_model import EngineModel
+    from sortedf.traces.prefix_ids import PrefixIds
 
 BOUNDARY_TOLERANCE = 1e-6
 """Part of a step by which a request may miss the step's start and count as on time.
@@ -77,14 +77,7 @@ class Trace:
         put(self, "arrival_s", _frozen_seconds("arrival_s", seconds))
         row = np.arange(1, n + 1) if self.row is None else self.row
         put(self, "row", frozen_ints("row", row, minimum=1, maximum=MAX_STEP))
-        for name in ("decode", "arrival_s", "row", "prefix_ids"):
-            if getattr(self, name) is None:
-                continue
-            if len(getattr(self, name)) != n:
-                raise ValueError(
-                    f"{name} has {len(getattr(self, name))} entries but prefill has "
-                    f"{n}; they must be equally long."
-                )
+        refuse_unequal(self, ("decode", "arrival_s", "row", "prefix_ids"))
 
     def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
@@ -141,31 +134,45 @@ class Trace:
             If an argument is out of range.
         """
         engine = planned_engine(kv_budget, engine)
-        steps = self._arrival_steps(step_time_s, backlog)
-        ids = oversize_ids(self.prefill, self.decode, engine)
-        if len(ids) and (not drop_oversize or len(ids) == self.num_requests):
+        requests = self.to_requests(step_time_s=step_time_s, backlog=backlog)
+        kept = np.arange(self.num_requests)
+        try:
+            return Instance.of_requests(requests, engine=engine), kept
+        except OversizeError as error:
+            ids = error.request_ids
+        if not drop_oversize or len(ids) == self.num_requests:
             raise self._oversize_error(ids, engine, drop_oversize)
-        kept = np.delete(np.arange(self.num_requests), ids)
-        instance = Instance(
-            self.prefill[kept],
-            self.decode[kept],
-            None,
-            steps[kept],
-            engine,
-            self._shared(engine, kept),
-        )
-        return instance, kept
+        kept = np.delete(kept, ids)
+        return Instance.of_requests(requests.subset(kept), engine=engine), kept
 
-    def _shared(
-        self, engine: EngineModel, kept: NDArray[np.int64]
-    ) -> SharedPrefixes | None:
-        """Find what the kept requests share in the engine's cache."""
-        if self.prefix_ids is None or not engine.prefix_caching:
-            return None
-        ids = PrefixIds.of_lists(
-            [self.prefix_ids[i] for i in kept.tolist()], self.prefix_ids.tokens_per_id
+    def to_requests(
+        self, *, step_time_s: float = 1.0, backlog: bool = False
+    ) -> RequestSet:
+        """Convert seconds to steps; the lengths are shared with the trace.
+
+        Parameters and errors are those of `to_instance`.
+        """
+        return unchecked(
+            RequestSet,
+            prefill=self.prefill,
+            decode=self.decode,
+            arrival=locked(self._arrival_steps(step_time_s, backlog)),
+            prefix_ids=self.prefix_ids,
         )
-        return SharedPrefixes.of_prefix_ids(ids, self.prefill[kept], engine.block_size)
+
+    def with_arrivals(self, arrival_s: ArrayLike) -> Trace:
+        """Return the same requests with other arrival times, in seconds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an entry is out of range, or their number is not that of the requests.
+        """
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["arrival_s"] = _frozen_seconds("arrival_s", arrival_s)
+        changed = unchecked(Trace, **values)
+        refuse_unequal(changed, ("arrival_s",))
+        return changed
 
     def _arrival_steps(self, step_time_s: float, backlog: bool) -> NDArray[np.int64]:
         if not (math.isfinite(step_time_s) and step_time_s > 0):
@@ -185,14 +192,14 @@ class Trace:
         return steps.astype(np.int64)
 
     def _oversize_error(
-        self, ids: NDArray[np.int64], engine: EngineModel, drop: bool
+        self, ids: tuple[int, ...], engine: EngineModel, drop: bool
     ) -> OversizeError:
         s, o = self.prefill, self.decode
         rows = [(int(self.row[i]), int(s[i]), int(o[i])) for i in ids[:5]]
         message = oversize_message("row", rows, len(ids), len(s), engine)
         way = "drop_oversize (--drop-oversize) leaves them out"
         end = "none is left" if drop else way
-        return OversizeError(f"{self._prefix}{message}; {end}.", tuple(ids.tolist()))
+        return OversizeError(f"{self._prefix}{message}; {end}.", ids)
 
     @property
     def _prefix(self) -> str:
@@ -213,5 +220,4 @@ def _frozen_seconds(name: str, values: ArrayLike) -> NDArray[np.float64]:
         )
     if len(seconds):
         seconds -= seconds.min()
-    seconds.flags.writeable = False
-    return seconds
+    return locked(seconds)

@@ -10,14 +10,14 @@ import numpy as np
 from online.executor.planning import plan_for
 from online.named import parse_named
 from online.policy import POLICIES, make_policy
-from sortedf.engine_model import EngineModel
-from sortedf.instance import Instance
 from sortedf.methods import METHODS
-from sortedf.shared_prefixes import SharedPrefixes
+from sortedf.request_set import RequestSet
 from sortedf.traces.prefix_ids import BlockIds, PrefixIds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from sortedf.engine_model import EngineModel
 
 NEVER_S = 1e18
 """A waiting limit in seconds that is never reached."""
@@ -126,22 +126,15 @@ def start_order(
         # Prompts may take several steps: only the order is used, not the start steps.
         whole = replace(rules, max_batched_tokens=None)
         options = method.options or {}
-        instance = Instance(s, o, rules.kv_budget)
-        if rules.prefix_caching and METHODS[method.offline].shared:
-            instance = _sharing(instance, [prompts[i] for i in fit], rules.block_size)
-        start = plan_for(instance, whole, method.offline, **options).start
+        shares = rules.prefix_caching and METHODS[method.offline].shared
+        prefix_ids = _ids_of([prompts[i] for i in fit], rules) if shares else None
+        requests = RequestSet(s, o, prefix_ids=prefix_ids)
+        start = plan_for(requests, whole, method.offline, **options).start
         position[ids[np.lexsort((ids, o, start))]] = np.arange(len(ids))
     return [int(value) for value in position]
 
 
-def _sharing(
-    instance: Instance, prompts: Sequence[Sequence[int]], block_size: int
-) -> Instance:
-    """Return the instance with what its prompts share."""
-    blocks = BlockIds(block_size)
-    ids = PrefixIds.of_lists([blocks.of(prompt) for prompt in prompts], block_size)
-    shared = SharedPrefixes.of_prefix_ids(ids, instance.prefill, block_size)
-    if shared is None:
-        return instance
-    engine = EngineModel(instance.kv_budget, block_size, prefix_caching=True)
-    return instance.replace(engine=engine, prefixes=shared)
+def _ids_of(prompts: Sequence[Sequence[int]], rules: EngineModel) -> PrefixIds:
+    """Ids of the prompts' full KV blocks."""
+    blocks = BlockIds(rules.block_size)
+    return PrefixIds.of_lists([blocks.of(p) for p in prompts], rules.block_size)
