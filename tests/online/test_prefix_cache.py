@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online import step_kernels as k
 from online.metrics import measure
 from online.policy import make_policy
 from online.prompt_chains import PromptChains
@@ -40,6 +39,19 @@ def keys_of(prompts, decode, size):
     }
 
 
+class Watching(Restless):
+    """Notes free blocks, and the requests that hold shared ones, at each decision."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.seen: list[tuple[int, set[int]]] = []
+
+    def decide(self, state):
+        holders = np.flatnonzero(state.prefixes.leaf >= 0).tolist()
+        self.seen.append((state.free_blocks, set(holders)))
+        return super().decide(state)
+
+
 prompts_of_two = st.lists(
     st.lists(st.integers(0, 1), min_size=1, max_size=12), min_size=1, max_size=7
 )
@@ -54,7 +66,7 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
     instance = Instance([len(prompt) for prompt in prompts], decode, 100)
     rules = replace(data.draw(rules_for(instance)), prefix_caching=True)
     table = RequestTable.of_instance(instance)
-    policy = Restless(seed)
+    policy = Watching(seed)
     chains = chains_of(prompts, rules.block_size)
     engine = StepEngine(table, rules, policy, chains=chains)
     twin = NaiveCachingEngine(
@@ -62,11 +74,12 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
         {i: Request(i, len(prompts[i]), decode[i]) for i in range(n)},
         keys=keys_of(prompts, decode, rules.block_size),
     )
+    expected: list[tuple[int, set[int]]] = [(rules.num_blocks, set())]
     for _ in compared_steps(engine, twin, policy.decisions):
-        assert engine._out[k.FREE] == len(twin.free)
-        running = [i for i in twin.running if i in twin.held]
-        for i in range(n):
-            assert (engine._cache.forest.leaf[i] >= 0) <= (i in running)
+        free, holders = policy.seen[-1]
+        assert free == expected[-1][0]
+        assert holders <= expected[-1][1]
+        expected.append((len(twin.free), {i for i in twin.running if i in twin.held}))
 
 
 @examples(60)

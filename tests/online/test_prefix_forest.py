@@ -16,18 +16,28 @@ def chain_of(tokens):
     return [tuple(tokens[:end]) for end in range(SIZE, len(tokens) + 1, SIZE)]
 
 
-def blocks_of(forest, i):
-    """Blocks of a request by its path in the forest, and the keys on the way."""
-    keys, node = [], int(forest.leaf[i])
-    depth = int(forest.depth[node]) if node != NO_NODE else 0
+def path_of(forest, i):
+    """Nodes on the path of a request, from its leaf to the root."""
+    path, node = [], int(forest.leaf[i])
     while node != NO_NODE:
-        above = int(forest.parent[node])
-        begin = int(forest.depth[above]) if above != NO_NODE else 0
-        assert begin < forest.depth[node]
-        keys = list(forest._chain[node][begin : forest.depth[node]]) + keys
-        node = above
-    assert len(keys) == depth
-    return keys
+        path.append(node)
+        node = int(forest.parent[node])
+    depths = [0, *reversed(forest.depth[path].tolist())]
+    assert depths == sorted(set(depths))
+    return path
+
+
+def check_paths(forest, running):
+    """Each request's path has its blocks, and each node counts its holders."""
+    holds: dict[int, object] = {}
+    for i, keys in running.items():
+        path = path_of(forest, i)
+        assert (int(forest.depth[path[0]]) if path else 0) == len(keys)
+        for node in path:
+            last = keys[int(forest.depth[node]) - 1]
+            assert holds.setdefault(node, last) == last  # one node, one content
+            holders = sum(last in other for other in running.values())
+            assert forest.held[node] == holders
 
 
 prompts = st.lists(st.integers(0, 1), min_size=1, max_size=12)
@@ -69,15 +79,22 @@ def test_follows_who_comes_runs_and_goes(tokens, events):
             running.pop(i, None)
             if i not in running:
                 assert i >= len(forest.leaf) or forest.leaf[i] == NO_NODE
-        for j, keys in running.items():
-            assert blocks_of(forest, j) == keys
-        for node, chain in forest._chain.items():
-            last = chain[int(forest.depth[node]) - 1]
-            assert forest.held[node] == sum(last in keys for keys in running.values())
+        check_paths(forest, running)
     for i in range(8):
         forest.stop(i)
-    assert not forest._chain
-    assert not forest._by_first
+    assert not forest.held.any()
+
+
+def test_nodes_of_requests_that_ended_are_used_again():
+    """The tables do not grow with the number of requests that ever ran."""
+    chain = chain_of([1] * 9)
+    forest = PrefixForest(lambda i: chain, lambda i, most: 0, SIZE)
+    sizes = set()
+    for _ in range(300):
+        forest.start(0, chain, 0)
+        sizes.add(len(forest.held))
+        forest.stop(0)
+    assert len(sizes) == 1
 
 
 def test_many_requests_make_room():
@@ -86,8 +103,7 @@ def test_many_requests_make_room():
     forest = PrefixForest(chains.__getitem__, lambda i, most: 0, SIZE)
     for i in range(100):
         forest.start(i, chains[i], i)
-    for i in range(100):
-        assert blocks_of(forest, i) == chains[i]
+    check_paths(forest, dict(enumerate(chains)))
     first = int(forest.leaf[99])
     while forest.parent[first] != NO_NODE:
         first = int(forest.parent[first])

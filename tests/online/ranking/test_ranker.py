@@ -38,16 +38,22 @@ def test_scores_come_in_the_prompts_order(loaded, folder):
     assert loaded.score([]).shape == (0,)
 
 
-def test_known_prompts_are_looked_up(loaded, monkeypatch):
-    """The network sees each prompt once."""
-    seen = []
+@pytest.fixture
+def seen(monkeypatch):
+    """Numbers of prompts that the network sees, call by call."""
+    numbers = []
     real = ranker.score_all
 
     def counting(network, ids, *rest):
-        seen.append(len(ids))
+        numbers.append(len(ids))
         return real(network, ids, *rest)
 
     monkeypatch.setattr(ranker, "score_all", counting)
+    return numbers
+
+
+def test_known_prompts_are_looked_up(loaded, seen):
+    """The network sees each prompt once."""
     texts = prompts(20)
     first = loaded.score([*texts, *texts])
     assert loaded.score(texts[:7]).tolist() == first[:7].tolist()
@@ -55,13 +61,15 @@ def test_known_prompts_are_looked_up(loaded, monkeypatch):
     assert seen == [len(set(texts)), 1]
 
 
-def test_the_cache_is_bounded(loaded, monkeypatch):
-    """The oldest scores go."""
+def test_the_cache_is_bounded(loaded, seen, monkeypatch):
+    """The oldest scores go: seven of twelve are computed again."""
     monkeypatch.setattr(ranker, "CACHED", 5)
-    texts = prompts(12)
+    texts = [f"{text} a b c" for text in prompts(12)]
+    assert len(set(texts)) == 12
     scores = loaded.score(texts)
-    assert len(loaded._known) == 5
-    assert loaded.score(texts) == pytest.approx(scores, abs=1e-6)
+    assert loaded.score(texts[-5:]).tolist() == scores[-5:].tolist()
+    assert loaded.score(texts[:7]) == pytest.approx(scores[:7], abs=1e-6)
+    assert seen == [12, 7]
 
 
 def test_lengths_follow_scores(loaded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import subprocess
@@ -59,7 +60,7 @@ def test_without_an_engine_they_name_the_extra(name, tmp_path, monkeypatch):
 
 def test_without_torch_the_ranker_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match=r"pip install 'sortedf\[rank\]'"):
         runpy.run_path(str(FOLDER / "train_ranker.py"), run_name="__main__")
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gzip
 import re
 
@@ -261,5 +262,5 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = put(tmp_path, OWN)
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr(builtins, "open", refuse)
     assert refusal(path) == "trace.dat cannot be read: Permission denied."

@@ -23,7 +23,7 @@ class Given:
     """Scores and protection as a test says, by id."""
 
     def __init__(self, score: list[int], guarded: list[bool]) -> None:
-        self._score, self._guarded = np.array(score, float), np.array(guarded)
+        self.given, self._guarded = np.array(score, float), np.array(guarded)
         self.updates = 0
 
     def update(self, state):
@@ -31,7 +31,7 @@ class Given:
         return False
 
     def score(self, requests, ids):
-        return self._score[ids]
+        return self.given[ids]
 
     def protected(self, requests, ids):
         return self._guarded[ids]
@@ -185,6 +185,6 @@ def test_waiting_requests_are_sorted_again_once_their_scores_are_new(world):
     scorer = Given([0, 1, 2], [False] * 3)
     policy = Preempting(scorer)
     assert list(policy.decide(world.look()).start) == [1]
-    scorer._score[:] = [0, 2, 1]
+    scorer.given[:] = [0, 2, 1]
     scorer.update = lambda state: True
     assert list(policy.decide(world.look()).start) == [2]
