@@ -260,7 +260,7 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
 
 
 @pytest.mark.parametrize(
-    ("head", "made", "budget"),
+    ("head", "output_tokens", "budget"),
     [
         (2, 0, 32),  # 3 * 15.5, less two blocks twice
         (3, 0, 36),  # 2 * 15.5 + 14.5 - 8 - 4: its last token is to be computed
@@ -268,7 +268,7 @@ def test_expected_room_equals_adding_up(running, offered, margin, size, budget):
         (4, 0, 36),  # 2 * 15.5 + 11.5 - 8
     ],
 )
-def test_what_others_hold_is_not_expected_again(head, made, budget):
+def test_what_others_hold_is_not_expected_again(head, output_tokens, budget):
     """Answers of five tokens for certain, in blocks of four that are half full."""
     same = [1] * 8
     prompts = [[*same, 2], [*same, 3], [*same, 7], same, [4] * 5, [1] * 4 + [6] * 5]
@@ -276,7 +276,7 @@ def test_what_others_hold_is_not_expected_again(head, made, budget):
     world = World([len(prompt) for prompt in prompts], [5] * 6)
     world.arrive(range(6))
     world.start([0, 1])
-    world.table.ints[k.OUTPUT_TOKENS, head] = made
+    world.table.ints[k.OUTPUT_TOKENS, head] = output_tokens
     room = ExpectedRoom(finished([[5]]), 0.0)
     for tokens, admitted in ((budget, [head]), (budget - 4, [])):
         state = world.look(rules=EngineModel.vllm(tokens, 4), prefixes=forest)
