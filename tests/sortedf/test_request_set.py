@@ -18,9 +18,9 @@ from sortedf.traces.prefix_ids import PrefixIds
 def test_is_a_read_only_copy_of_its_arguments():
     """Changing the caller's array later changes nothing, also after pickling."""
     prefill = np.array([3, 1])
-    made = RequestSet(prefill, [2, 4], [0, 5])
+    built = RequestSet(prefill, [2, 4], [0, 5])
     prefill[0] = 99
-    for requests in (made, pickle.loads(pickle.dumps(made)), made.subset([0, 1])):
+    for requests in (built, pickle.loads(pickle.dumps(built)), built.subset([0, 1])):
         assert type(requests) is RequestSet
         assert requests.prefill.tolist() == [3, 1]
         for array in (requests.prefill, requests.decode, requests.arrival):
@@ -46,9 +46,9 @@ def test_a_column_of_a_trace_is_shared_by_all_that_is_made_of_it():
     instance, kept = trace.to_instance(20, step_time_s=0.5)
     again = Instance.of_requests(requests, engine=EngineModel(12))
     moved = trace.with_arrivals([0.0, 1.0])
-    for made in (requests, instance, again, moved):
-        assert made.prefill is trace.prefill
-        assert made.decode is trace.decode
+    for each in (requests, instance, again, moved):
+        assert each.prefill is trace.prefill
+        assert each.decode is trace.decode
     assert again.arrival is requests.arrival
     assert requests.arrival.tolist() == instance.arrival.tolist() == [0, 3]
     assert (instance.kv_budget, again.kv_budget, kept.tolist()) == (20, 12, [0, 1])
