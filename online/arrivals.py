@@ -1,13 +1,13 @@
 """Arrival processes by name: recorded times, scaled to a rate, or random ones.
 
-Every kind except "trace" and "at-once" needs a rate. A kind is a function of the trace,
+Every kind except "trace", "sessions" and "at-once" needs a rate. A kind is a function of the trace,
 the rate and a random generator, with its own options.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from online.named import check_options
 from sortedf.arrays import checked_int
 from sortedf.registry import Table
+from sortedf.traces.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +39,14 @@ class ArrivalKind:
         `draw(trace, rate, rng, **options)` returns the arrivals in seconds, by request.
     about : str
     needs_rate : bool
+    keeps_sessions : bool
+        Whether later turns of sessions follow the turns before them.
     """
 
     draw: Draw
     about: str
     needs_rate: bool
+    keeps_sessions: bool = False
 
 
 MAX_CV = 100
@@ -53,10 +57,11 @@ ARRIVALS: Table[ArrivalKind] = Table("kind of arrivals")
 
 
 def _register(
-    name: str, about: str, *, needs_rate: bool = True
+    name: str, about: str, *, needs_rate: bool = True, keeps_sessions: bool = False
 ) -> Callable[[Draw], Draw]:
     def add(draw: Draw) -> Draw:
-        ARRIVALS.register(name)(ArrivalKind(draw, about, needs_rate))
+        kind = ArrivalKind(draw, about, needs_rate, keeps_sessions)
+        ARRIVALS.register(name)(kind)
         return draw
 
     return add
@@ -67,6 +72,9 @@ def arrive(
 ) -> Trace:
     """Replace the arrival times of a trace; requests keep their order and lengths.
 
+    Only "sessions" lets later turns follow the turns before them; by all others each
+    request arrives at a time of its own.
+
     Parameters
     ----------
     trace : Trace
@@ -74,7 +82,7 @@ def arrive(
         A name in `ARRIVALS`.
     rate : float, optional
         Mean requests per second, up to the last arrival for recorded times. Not needed
-        by "at-once", nor by "trace", which then keeps the recorded times.
+        by "at-once", nor by "trace" and "sessions", which then keep the trace's times.
     seed : int
         The same seed gives the same arrivals.
     **options
@@ -100,11 +108,19 @@ def arrive(
         _check_positive("rate", rate)
     draw = partial(found.draw, trace, rate, np.random.default_rng(seed))
     check_options("kind of arrivals", kind, draw, options)
-    return trace.with_arrivals(draw(**options))
+    sessions = None
+    if found.keeps_sessions and trace.sessions is not None:
+        sessions = Sessions(trace.sessions.previous, trace.sessions.think_s)
+    return replace(trace.with_arrivals(draw(**options)), sessions=sessions)
 
 
 def default_kind(trace: Trace, *, has_rate: bool) -> str:
-    """Return "trace" if times are recorded, else "poisson" with a rate or "at-once"."""
+    """Return "trace" if times are recorded, else "poisson" with a rate or "at-once".
+
+    "sessions" if later turns follow others and have no recorded times.
+    """
+    if trace.sessions is not None and not trace.sessions.is_recorded:
+        return "sessions"
     if trace.arrival_s.any():
         return "trace"
     return "poisson" if has_rate else "at-once"
@@ -118,6 +134,12 @@ def mean_rate(trace: Trace) -> float:
     ValueError
         If all arrive at once.
     """
+    sessions = trace.sessions
+    if sessions is not None and not sessions.is_recorded:
+        raise ValueError(
+            f"{trace.name or 'the trace'} has no arrival times of later turns, which "
+            "follow others; choose arrivals 'sessions'."
+        )
     last = float(trace.arrival_s.max())
     if not last:
         raise ValueError(
@@ -131,6 +153,28 @@ def mean_rate(trace: Trace) -> float:
 def _replay(trace: Trace, rate: float | None, rng: np.random.Generator) -> Floats:
     own = mean_rate(trace)
     return trace.arrival_s * (1.0 if rate is None else own / rate)
+
+
+@_register(
+    "sessions",
+    "turns follow each other; sessions begin at recorded times or independently",
+    needs_rate=False,
+    keeps_sessions=True,
+)
+def _begin(trace: Trace, rate: float | None, rng: np.random.Generator) -> Floats:
+    """Let sessions begin so often that `rate` requests arrive per second.
+
+    A request without a session is one by itself.
+    """
+    if rate is None:
+        return trace.arrival_s
+    n, first = trace.num_requests, np.ones(trace.num_requests, dtype=bool)
+    if trace.sessions is not None:
+        first = trace.sessions.is_first
+    begun = int(first.sum())
+    arrival_s = np.zeros(n)
+    arrival_s[first] = _summed(rng.exponential(n / begun / rate, begun))
+    return arrival_s
 
 
 @_register("poisson", "independent arrivals")

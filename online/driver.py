@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from online import step_kernels as k
 from online.run_log import LogBuilder, RunLog
 from sortedf.errors import OversizeError, SortedfError
 from sortedf.step_time import UNIT_STEPS, StepTime
+from sortedf.traces.sessions import FIRST_TURN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from online.requests import RequestTable
     from online.step_engine import Engine, StepRecord
 
 
@@ -33,10 +34,13 @@ def drive(
     decisions at the same times as the simulated one. While no request waits or runs,
     the clock jumps to the next arrival.
 
+    A turn of a session arrives when the turn before it has completed, after its think
+    time; the table then gets its arrival.
+
     Parameters
     ----------
     engine : Engine
-        Its table holds the requests with their arrivals.
+        Its table holds the requests with their arrivals and sessions.
     step_time : StepTime
         Seconds per step; the papers' unit steps if left out.
     on_step : callable, optional
@@ -49,21 +53,18 @@ def drive(
     """
     table = engine.table
     n = table.num_ids
-    arrival_s = table.arrival_s[:n]
-    coming = np.argsort(arrival_s, kind="stable").tolist()
-    when = arrival_s[coming].tolist()
+    arrivals = Arrivals(table)
     log = LogBuilder(n)
-    now_s, arrived = 0.0, 0
-    while arrived < n or engine.num_unfinished:
-        while arrived < n and when[arrived] <= now_s:
-            _add(engine, coming[arrived], log)
-            arrived += 1
+    now_s = 0.0
+    while arrivals.next_s is not None or engine.num_unfinished:
+        for i in arrivals.until(now_s):
+            if not _add(engine, i, log):
+                arrivals.after(i, now_s)
+        next_s = arrivals.next_s
         if not engine.num_unfinished:
-            if arrived < n:
-                now_s = when[arrived]
+            now_s = now_s if next_s is None else max(now_s, next_s)
             continue
         record = engine.step(now_s)
-        next_s = when[arrived] if arrived < n else None
         if record.is_empty:
             now_s = _wake(record, now_s, next_s)
             continue
@@ -71,21 +72,66 @@ def drive(
             record.prefill_tokens, record.num_decoding, record.kv_tokens
         )
         log.add(record, now_s, end_s)
+        for i in record.finished:
+            arrivals.after(i, end_s)
         now_s = end_s
         if on_step is not None:
             on_step(record, now_s)
     ints = table.ints[:, :n]
     return log.finish(
-        ints[k.PREFILL], ints[k.DECODE], arrival_s,
+        ints[k.PREFILL], ints[k.DECODE], table.arrival_s[:n],
         ints[k.PREEMPTIONS], ints[k.RECOMPUTED], ints[k.CACHED],
     )  # fmt: skip
 
 
-def _add(engine: Engine, i: int, log: LogBuilder) -> None:
+class Arrivals:
+    """Requests of a table that have not arrived yet, by (arrival, id).
+
+    Parameters
+    ----------
+    table : RequestTable
+    """
+
+    def __init__(self, table: RequestTable) -> None:
+        self._table = table
+        self._turns: dict[int, list[int]] = {}
+        first = range(table.num_ids)
+        if table.sessions is not None:
+            for i, before in enumerate(table.sessions.previous.tolist()):
+                self._turns.setdefault(before, []).append(i)
+            first = self._turns.pop(FIRST_TURN, [])
+        when = table.arrival_s.tolist()
+        self._coming = sorted((when[i], i) for i in first)  # a heap
+
+    @property
+    def next_s(self) -> float | None:
+        """Time of the next arrival that is certain, if there is one."""
+        return self._coming[0][0] if self._coming else None
+
+    def until(self, now_s: float) -> Iterator[int]:
+        """Take out the requests that have arrived, in order."""
+        while self._coming and self._coming[0][0] <= now_s:
+            yield heapq.heappop(self._coming)[1]
+
+    def after(self, i: int, end_s: float) -> None:
+        """Let the turns after request `i` arrive, which ended at `end_s`.
+
+        A turn that can never run has ended when it arrived.
+        """
+        for turn in self._turns.pop(i, ()):
+            when = end_s + float(self._table.sessions.think_s[turn])
+            self._table.arrival_s[turn] = when
+            heapq.heappush(self._coming, (when, turn))
+
+
+def _add(engine: Engine, i: int, log: LogBuilder) -> bool:
+    """Add a request; return False if it can never run."""
     try:
         engine.add(i)
     except OversizeError as error:
         log.refused[i] = str(error)
+        return False
+    return True
 
 
 def _wake(record: StepRecord, now_s: float, next_s: float | None) -> float:

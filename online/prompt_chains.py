@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.traces.prefix_ids import PrefixIds
+    from sortedf.traces.trace import Trace
 
     Ints = NDArray[np.int64]
 
 
 class PromptChains:
     """One key per full block of each prompt; equal keys mean equal tokens up to there.
+
+    A chain may go on into the answer, where the prompt of a later turn holds it.
 
     Parameters
     ----------
@@ -79,6 +82,32 @@ class PromptChains:
         """Return chains of `n` prompts without shared prefixes."""
         return cls(block_size, [np.zeros(0, dtype=np.int64)] * n)
 
+    def with_answers(self, previous: Ints, prefill: Ints, decode: Ints) -> PromptChains:
+        """Return chains that continue into the answers of turns that others follow.
+
+        The answer to a turn is in the prompt of the first turn after it, if that begins
+        with the whole prompt of the turn and is long enough for the answer, too.
+
+        Parameters
+        ----------
+        previous : int64 array, shape (n,)
+            Position of the turn before each request, below 0 if there is none.
+        prefill, decode : int64 arrays, shape (n,)
+        """
+        keys = [
+            self.keys[self.offset[i] : self.offset[i + 1]] for i in range(len(self))
+        ]
+        own = [len(chain) for chain in keys]
+        for i in range(len(self) - 1, -1, -1):
+            j = int(previous[i])
+            text = int(prefill[j] + decode[j])
+            if j < 0 or text > prefill[i]:
+                continue
+            if np.array_equal(keys[i][: own[j]], keys[j][: own[j]]):
+                end = min(text // self.block_size, own[i])
+                keys[j] = keys[i][: max(end, own[j])]
+        return PromptChains(self.block_size, keys)
+
     def __len__(self) -> int:
         return len(self.offset) - 1
 
@@ -108,3 +137,16 @@ class PromptChains:
         keys = int(self.keys.max(initial=-1)) + 1 + np.arange(offset[-1])
         keys[into] = self.keys
         return offset, keys
+
+
+def chains_of(trace: Trace, block_size: int) -> PromptChains | None:
+    """Chains of a trace's prompts; None if it does not say what they share.
+
+    With sessions, the prompt of a turn holds the answer to the turn before it.
+    """
+    if trace.prefix_ids is None:
+        return None
+    chains = PromptChains.of_hash_ids(trace.prefix_ids, trace.prefill, block_size)
+    if trace.sessions is None:
+        return chains
+    return chains.with_answers(trace.sessions.previous, trace.prefill, trace.decode)

@@ -15,7 +15,9 @@ from online import step_kernels as k
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from online.prompt_chains import PromptChains
     from sortedf.request_set import RequestSet
+    from sortedf.traces.sessions import Sessions
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -38,6 +40,11 @@ class RequestTable:
         Arrival in seconds; learned rank, lower first, nan if there is none.
     num_ids : int
         Upper limit of ids.
+    chains : PromptChains, optional
+        Shared prefixes of prompts, for an engine with prefix caching.
+    sessions : Sessions, optional
+        Requests that a driver adds only after others have completed. Their think times
+        are in the unit of `arrival_s`.
     """
 
     def __init__(self, capacity: int = 64) -> None:
@@ -45,6 +52,8 @@ class RequestTable:
         self.arrival_s: Floats = np.zeros(capacity)
         self.score: Floats = np.full(capacity, np.nan)
         self.num_ids = 0
+        self.chains: PromptChains | None = None
+        self.sessions: Sessions | None = None
         self._vacant: list[int] = []
         self._view: RequestView | None = None
         self._fields = _fields_of(self)

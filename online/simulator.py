@@ -11,7 +11,7 @@ from online.driver import drive
 from online.hint_trust import make_trust
 from online.invariants import check_log
 from online.policy import make_policy
-from online.prompt_chains import PromptChains
+from online.prompt_chains import chains_of
 from online.requests import RequestTable
 from online.step_engine import StepEngine
 from sortedf.errors import OversizeError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from online.predictors import Predictor
+    from online.prompt_chains import PromptChains
     from online.run_log import RunLog
     from online.state import Policy
     from online.step_engine import StepRecord
@@ -60,7 +61,8 @@ def simulate(
     ----------
     requests : Trace or RequestSet
         Lengths and arrivals; those of a set, such as an instance, are multiples of the
-        constant part of a step.
+        constant part of a step. With sessions (`Trace.sessions`) a later turn arrives
+        when the turn before it has completed, after its think time.
     policy : str or Policy
         A name in `online.policy.POLICIES`, or a new policy object.
     rules : EngineModel
@@ -122,13 +124,17 @@ def simulate(
         raise ValueError("max_wait_s and options are for a policy given by its name.")
     table = _table(requests, rules, step_time, predicted, score)
     last_s = float(table.arrival_s.max(initial=0.0))
+    if isinstance(requests, Trace) and requests.sessions is not None:
+        table.sessions = requests.sessions
+        last_s += float(requests.sessions.think_s.sum())
     if last_s > MAX_STEPS * step_time.constant_s:
         raise ValueError(
             f"the last arrival is at {last_s:g} s, which is more than {MAX_STEPS:,} "
             f"steps of {step_time.constant_s:g} s: the clock cannot tell steps apart."
         )
     if chains is None and rules.prefix_caching and isinstance(requests, Trace):
-        chains = _chains(requests, rules)
+        chains = chains_of(requests, rules.block_size)
+    table.chains = chains
     if clients is not None and len(clients) != requests.num_requests:
         raise ValueError(
             f"clients has {len(clients)} entries but there are "
@@ -140,7 +146,6 @@ def simulate(
         policy,
         step_time,
         predictor=predictor,
-        chains=chains,
         trust=make_trust(trust_hints),
         clients=clients,
     )
@@ -202,9 +207,3 @@ def _name(requests: Trace | RequestSet, i: int) -> str:
     if isinstance(requests, RequestSet):
         return f"request {i}"
     return f"row {requests.row[i]}"
-
-
-def _chains(trace: Trace, rules: EngineModel) -> PromptChains | None:
-    if trace.prefix_ids is None:
-        return None
-    return PromptChains.of_hash_ids(trace.prefix_ids, trace.prefill, rules.block_size)

@@ -112,7 +112,8 @@ class StepEngine:
     Parameters
     ----------
     table : RequestTable
-        The requests, known ones and those to come.
+        The requests, known ones and those to come. Without chains, and with prefix
+        caching, a preempted request finds only its own blocks in the cache.
     rules : EngineModel
     policy : Policy
     step_time : StepTime
@@ -120,9 +121,6 @@ class StepEngine:
     predictor : Predictor, optional
         Predicts each request's answer length when it arrives, instead of the table's
         prediction, and learns from completed requests.
-    chains : PromptChains, optional
-        Shared prefixes of prompts, if the rules have prefix caching. If left out, a
-        preempted request finds only its own blocks in the cache.
     trust : HintTrust, optional
         Replaces the table's predictions and scores, which are hints of clients, when a
         request arrives; raises predictions that are outlived.
@@ -140,7 +138,6 @@ class StepEngine:
         step_time: StepTime = UNIT_STEPS,
         *,
         predictor: Predictor | None = None,
-        chains: PromptChains | None = None,
         trust: HintTrust | None = None,
         clients: Sequence[Hashable] | None = None,
         always_ask: bool = False,
@@ -162,7 +159,7 @@ class StepEngine:
         self._buffers = tuple(np.zeros(room, dtype=np.int64) for _ in range(5))
         self._out: Ints = np.zeros(k.NUM_RESULTS, dtype=np.int64)
         self._out[k.FREE] = rules.num_blocks
-        self._cache = _cache_of(table, rules, chains) if rules.prefix_caching else None
+        self._cache = _cache_of(table, rules) if rules.prefix_caching else None
         self._pool = k.no_pool() if self._cache is None else self._cache.pool
 
     @property
@@ -370,12 +367,10 @@ class StepEngine:
         self._last.joined.extend(stopped)
 
 
-def _cache_of(
-    table: RequestTable, rules: EngineModel, chains: PromptChains | None
-) -> PrefixCache:
+def _cache_of(table: RequestTable, rules: EngineModel) -> PrefixCache:
     """Return an empty cache for the requests of a table."""
     n = table.num_ids
-    chains = chains or PromptChains.nothing_shared(n, rules.block_size)
+    chains = table.chains or PromptChains.nothing_shared(n, rules.block_size)
     if chains.block_size != rules.block_size or len(chains) != n:
         raise ValueError(
             f"chains are of {len(chains)} prompts in blocks of {chains.block_size} but "

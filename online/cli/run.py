@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import typer
 
+from online.arrivals import default_kind
 from online.cli.live import live_view
 from online.engine_table import ENGINES
+from online.prompt_chains import chains_of
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import (
     BackfillOption,
@@ -38,11 +40,13 @@ from sortedf.traces import read_trace
 
 if TYPE_CHECKING:
     from online.executor.execution import Execution, RunPlan
+    from online.prompt_chains import PromptChains
     from online.requests import RequestTable
     from online.state import Policy
     from online.step_engine import Engine
     from sortedf.engine_model import EngineModel
     from sortedf.request_set import RequestSet
+    from sortedf.traces.sessions import Sessions
 
 HELP = "Run a trace in an engine and compare it step by step with its prediction."
 EXAMPLE = (
@@ -94,8 +98,8 @@ class EngineRun(EngineOptions):
             )
         return replace(rules, kv_budget=rules.usable_kv)
 
-    def read(self, rules: EngineModel) -> tuple[RequestSet, dict[int, str]]:
-        """Read the trace; return the requests that can run, and refusals by row."""
+    def read(self, rules: EngineModel, mode: str) -> EngineInput:
+        """Read the trace, and leave out requests that can never run."""
         trace = read_trace(self.trace, tokenizer=self.tokenizer)
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
         refusal = ENGINES.find(self.engine).refusal
@@ -109,10 +113,40 @@ class EngineRun(EngineOptions):
             raise ValueError(
                 f"{self.trace}: no request can run: row {rows[0]} {reasons[0]}."
             )
-        everything = trace.to_requests(
-            step_time_s=step_seconds(self.step_time), backlog=self.backlog
-        )
-        return everything.subset(keep) if refused else everything, refused
+        step_s = step_seconds(self.step_time)
+        turns, chains = None, None
+        if mode == "policy":  # a plan has fixed arrivals, and knows of no prefixes
+            kept = trace.subset(keep)
+            if default_kind(trace, has_rate=False) == "sessions" and not self.backlog:
+                turns = kept.sessions and kept.sessions.in_steps(step_s)
+                trace = replace(trace, sessions=None)
+            if rules.prefix_caching:
+                chains = chains_of(replace(kept, sessions=turns), rules.block_size)
+        requests = trace.to_requests(step_time_s=step_s, backlog=self.backlog)
+        if refused:
+            requests = requests.subset(keep)
+        return EngineInput(requests, refused, chains, turns)
+
+
+class EngineInput(NamedTuple):
+    """Requests that an engine can run.
+
+    Attributes
+    ----------
+    requests : RequestSet
+        Their lengths, and arrivals in steps.
+    refused : dict of int to str
+        Reasons for all others, by row.
+    chains : PromptChains, optional
+        Shared prefixes of prompts.
+    sessions : Sessions, optional
+        Turns that follow others.
+    """
+
+    requests: RequestSet
+    refused: dict[int, str]
+    chains: PromptChains | None
+    sessions: Sessions | None
 
 
 @takes_problem
@@ -164,7 +198,7 @@ def command(
     inputs = (run.trace, run.tokenizer, run.step_time, plan_file)
     refuse_unwritable(output, plot, inputs=inputs)
     rules = run.rules()
-    requests, refused = run.read(rules)
+    requests, refused, chains, sessions = run.read(rules, mode)
     _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
     start = ENGINES.find(run.engine).prepare(rules, requests, run.model)
@@ -182,7 +216,9 @@ def command(
         standard_output_kept(),
         live_view(requests.num_requests, rules.num_blocks) as view,
     ):
-        execution = execute_plan(plan, requests, make, watch=view.watch)
+        execution = execute_plan(
+            plan, requests, make, chains=chains, sessions=sessions, watch=view.watch
+        )
     step_s = getattr(engines[0], "step_s", None)
     if output is not None:
         from online.log_file import write_log

@@ -20,12 +20,14 @@ from sortedf.step_time import UNIT_STEPS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from online.prompt_chains import PromptChains
     from online.run_log import RunLog
     from online.state import Policy
     from online.step_engine import Engine
     from sortedf.engine_model import EngineModel
     from sortedf.request_set import RequestSet
     from sortedf.schedule import Schedule
+    from sortedf.traces.sessions import Sessions
 
 Mode = Literal["plan", "list", "policy"]
 Watcher: TypeAlias = Callable[[StepRecord, float], None]
@@ -152,6 +154,8 @@ def execute_plan(
     requests: RequestSet,
     engine: Callable[[RequestTable, Policy], Engine],
     *,
+    chains: PromptChains | None = None,
+    sessions: Sessions | None = None,
     watch: Callable[[RunLog], Watcher] | None = None,
 ) -> Execution:
     """Run requests in the step engine, then in an engine.
@@ -162,15 +166,19 @@ def execute_plan(
     requests : RequestSet
     engine : callable
         Creates the engine for a table and a policy.
+    chains : PromptChains, optional
+        Shared prefixes of prompts, for an engine with prefix caching.
+    sessions : Sessions, optional
+        Turns that follow others, with think times in steps.
     watch : callable, optional
         Called with the predicted run; returns a function that is called after each step
         of the engine as `watcher(record, end_s)`.
     """
-    table = RequestTable.of_instance(requests)
-    running = engine(table, plan.make_policy())
-    twin = StepEngine(
-        RequestTable.of_instance(requests), running.rules, plan.make_policy()
-    )
+    tables = [RequestTable.of_instance(requests) for _ in range(2)]
+    for table in tables:
+        table.chains, table.sessions = chains, sessions
+    running = engine(tables[0], plan.make_policy())
+    twin = StepEngine(tables[1], running.rules, plan.make_policy())
     predicted = drive(twin)
     watcher = None if watch is None else watch(predicted)
     log = drive(running, step_time=UNIT_STEPS, on_step=watcher)

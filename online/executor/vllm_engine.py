@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from online import step_kernels as k
+from online.executor.chain_prompts import ChainPrompts
 from online.executor.prompts import random_prompt
 from online.executor.tiny_model import write_tiny_model
 from online.executor.vllm_errors import settings_refused, start_failed
@@ -99,7 +100,8 @@ class VllmEngine:
     Parameters
     ----------
     table : RequestTable
-        Lengths; prompts are random tokens unless `prompts` gives them.
+        Lengths; prompts are random tokens, with the shared prefixes of the table's
+        chains, unless `prompts` gives them.
     policy : Policy
     settings : VllmSettings
     step_time : StepTime
@@ -145,6 +147,7 @@ class VllmEngine:
         self._scheduler.kv_cache_manager.reset_prefix_cache()
         self.table = table
         self._prompts = prompts
+        self._chains = table.chains and ChainPrompts(table, table.chains)
         self.step_s: list[float] = []
         self._scheduler.attach(
             table,
@@ -195,13 +198,20 @@ class VllmEngine:
         self._now_s = now_s
         began = time.perf_counter()
         try:
-            self._llm.step()
+            outputs = self._llm.step()
         except Exception as error:
             raise EngineError(
                 f"the engine failed in step {self._scheduler.host.num_steps} with "
                 f"{self.num_unfinished} requests unfinished: {error!r}"
             ) from error
         took = time.perf_counter() - began
+        if self._chains is not None:
+            for out in outputs:
+                if out.finished:
+                    answer = out.outputs[0].token_ids
+                    self._chains.ended(
+                        int(out.request_id), out.prompt_token_ids, answer
+                    )
         record: StepRecord = self._scheduler.take_record()
         if not record.is_empty:
             self.step_s.append(took)
@@ -214,6 +224,8 @@ class VllmEngine:
     def _prompt(self, i: int) -> list[int]:
         if self._prompts is not None:
             return self._prompts[i]
+        if self._chains is not None:
+            return self._chains.write(i)
         return random_prompt(i, int(self.table.ints[k.PREFILL, i]))
 
 

@@ -15,7 +15,8 @@ from sortedf.traces import write_trace
 
 HELP = (
     "Generate a synthetic trace: mix, chat, documents, code or reasoning; with "
-    "shared prefixes: system-prompts, document-questions, few-shot or samples."
+    "shared prefixes: system-prompts, document-questions, few-shot, samples or "
+    "conversations."
 )
 EXAMPLE = (
     "Example: sortedf generate mix --n 2000 --long-share 0.2 --seed 1 -o mix.csv; "
@@ -50,6 +51,18 @@ def command(
             min=1,
         ),
     ] = None,
+    turns: Annotated[
+        float | None,
+        typer.Option(help="Mean number of turns of a conversation: 4.", min=1),
+    ] = None,
+    think: Annotated[
+        float | None,
+        typer.Option(
+            help="Mean seconds between an answer and the next message of a "
+            "conversation: 30.",
+            min=0,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.", min=0)] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,8 +72,9 @@ def command(
         raise OutputError(f"{path} exists; give -o {path} to replace it.")
     refuse_unwritable(output)
     trace = generate(
-        kind, n, long_share=long_share, rate=rate, seed=seed, per_prefix=per_prefix
-    )
+        kind, n, long_share=long_share, rate=rate, seed=seed, per_prefix=per_prefix,
+        turns=turns, think_s=think,
+    )  # fmt: skip
     write_trace(trace, path)
     if as_json:
         print_json({"n": n, "path": str(path), "kind": kind, "seed": seed})

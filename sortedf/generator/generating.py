@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sortedf.arrays import MAX_TOKENS, checked_int
+from sortedf.generator.conversations import (
+    CONVERSATIONS,
+    THINK_S,
+    TURNS,
+    draw_conversations,
+)
 from sortedf.generator.length_draws import draw_mixture
 from sortedf.generator.quantiles import POPULATIONS
 from sortedf.generator.shared_prompts import SHARED_KINDS, draw_shared
@@ -16,7 +22,7 @@ from sortedf.traces.trace import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KINDS = ("mix", *POPULATIONS, *SHARED_KINDS)
+KINDS = ("mix", *POPULATIONS, *SHARED_KINDS, CONVERSATIONS)
 """Kinds of trace that can be generated."""
 
 DEFAULT_LONG_SHARE = 0.2
@@ -31,6 +37,8 @@ def generate(
     rate: float | None = None,
     seed: int = 0,
     per_prefix: int | None = None,
+    turns: float | None = None,
+    think_s: float | None = None,
 ) -> Trace:
     """Generate a trace; the same arguments give the same trace.
 
@@ -42,7 +50,8 @@ def generate(
         the others prompts share prefixes: "system-prompts" are chats behind a few
         system prompts, "document-questions" several questions on each article,
         "few-shot" short answers behind the solved examples of a task, "samples"
-        several answers to the same prompt.
+        several answers to the same prompt. "conversations" are sessions of chats, in
+        which each prompt holds what was said before and arrives after that.
     n : int
         Number of requests.
     long_share : float, optional
@@ -50,13 +59,18 @@ def generate(
         random positions; 0.2 if left out. Only for a mix.
     rate : float, optional
         Requests per second of Poisson arrivals, the first at 0. If left out, every
-        request arrives at 0.
+        request arrives at 0. Conversations begin so often that on average as many
+        turns arrive, if all are served at once.
     seed : int
         Seed of all draws, at least 0. Lengths do not depend on `rate`.
     per_prefix : int, optional
         Requests for each shared prefix, on average; by default 250 for
         "system-prompts", 20 for "document-questions", 100 for "few-shot" and 8 for
         "samples". Only for these.
+    turns : float, optional
+        Mean number of turns of a conversation, at least 1; 4 if left out.
+    think_s : float, optional
+        Mean seconds between an answer and the next message; 30 if left out.
 
     Returns
     -------
@@ -86,6 +100,12 @@ def generate(
     if per_prefix is not None and kind not in SHARED_KINDS:
         names = ", ".join(SHARED_KINDS)
         raise ValueError(f"per_prefix is for {names} only, not for {kind!r}.")
+    if (turns is not None or think_s is not None) and kind != CONVERSATIONS:
+        raise ValueError(f"turns and think_s are for {CONVERSATIONS} only, not {kind}.")
+    turns = TURNS if turns is None else turns
+    think_s = THINK_S if think_s is None else think_s
+    _check_number("turns", turns, 1 <= turns < math.inf, "at least 1")
+    _check_number("think_s", think_s, 0 <= think_s < math.inf, "of seconds, at least 0")
     share = DEFAULT_LONG_SHARE if long_share is None else long_share
     _check_number("long_share", share, 0 <= share <= 1, "from 0 to 1")
     if rate is not None:
@@ -93,8 +113,11 @@ def generate(
         _check_number("rate", rate, good, "above 0 requests per second")
     # Two generators, so that lengths do not depend on `rate`.
     lengths, times = np.random.default_rng(seed).spawn(2)
-    ids = None
-    if kind in SHARED_KINDS:
+    ids = sessions = None
+    if kind == CONVERSATIONS:
+        drawn = draw_conversations(n, turns, think_s, lengths)
+        prefill, decode, ids, sessions = drawn
+    elif kind in SHARED_KINDS:
         shared = SHARED_KINDS[kind]
         each = shared.per_prefix if per_prefix is None else per_prefix
         each = checked_int("per_prefix", each, minimum=1, maximum=MAX_TOKENS)
@@ -105,10 +128,14 @@ def generate(
         prefill, decode = draw_mixture(n, POPULATIONS[kind], lengths)
     arrival_s = np.zeros(n)
     if rate is not None:
-        arrival_s[1:] = np.cumsum(times.exponential(1 / rate, n - 1))
+        is_first = np.ones(n, bool) if sessions is None else sessions.is_first
+        begun = int(is_first.sum())
+        gap_s = times.exponential(n / begun / rate, begun - 1)
+        arrival_s[is_first] = np.concatenate([[0.0], np.cumsum(gap_s)])
     return Trace(
-        prefill, decode, arrival_s, source="generated", name=kind, prefix_ids=ids
-    )
+        prefill, decode, arrival_s, source="generated", name=kind, prefix_ids=ids,
+        sessions=sessions,
+    )  # fmt: skip
 
 
 def _mixed(

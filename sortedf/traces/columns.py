@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Parse = Callable[[Any, Location, str], Numbers]
 
 TOKENS_RULE = f"an integer from 1 to {MAX_TOKENS}"
+WHOLE_RULE = "an integer"
 SECONDS_RULE = "a number, 0 or more"
 CLOCK_RULE = "a date with a time of day such as 2023-11-16 18:17:03.9799600"
 
@@ -80,6 +81,15 @@ def whole_tokens(
     good = (numbers >= 1) & (numbers <= MAX_TOKENS) & (np.floor(numbers) == numbers)
     _refuse_first(~good, values, location, TOKENS_RULE)
     return numbers.astype(np.int64, copy=False)
+
+
+def whole_numbers(
+    numbers: Numbers, values: Column, location: Location
+) -> NDArray[np.int64]:
+    """Check integers of up to 53 bits, which floating point distinguishes."""
+    good = (np.abs(numbers) < 2**53) & (np.floor(numbers) == numbers)
+    _refuse_first(~good, values, location, WHOLE_RULE)
+    return numbers.astype(np.int64)
 
 
 def seconds(

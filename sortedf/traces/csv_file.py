@@ -65,6 +65,7 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
         prefix_ids="" if match.ids is None else names[match.ids[0]],
         tokens_per_id=0 if match.ids is None else match.ids[1],
         parse_ids=ids_in_text,
+        turns=match.turns and (names[match.turns[0]], names[match.turns[1]]),
     )
 
 
@@ -110,7 +111,9 @@ def _by_csv_module(
 def _chunk(row: Any, columns: list[Any], match: Match) -> Chunk:
     arrival = None if match.arrival is None else columns[match.arrival]
     ids = None if match.ids is None else columns[match.ids[0]]
-    return Chunk(row, columns[match.prefill], columns[match.decode], arrival, ids)
+    turns = match.turns and (columns[match.turns[0]], columns[match.turns[1]])
+    prefill, decode = columns[match.prefill], columns[match.decode]
+    return Chunk(row, prefill, decode, arrival, ids, turns)
 
 
 def _numbered_rows(

@@ -54,6 +54,14 @@ class Format:
         Column with the ids of the prompt's blocks; see `PrefixIds`.
     tokens_per_id : int
         Tokens of such a block; 0 if the column's name ends with it: `hash_ids_16`.
+    previous : str
+        Column with the turn before each request; see `Sessions`. Used if the file has
+        the other column, too.
+    turn : str
+        Column with each request's own name, where all arrivals are recorded.
+    think : str
+        Column with the seconds from the end of the turn before; then turns are named
+        by their number, from 1, and 0 means none.
     """
 
     name: str
@@ -67,14 +75,26 @@ class Format:
     also: str = ""
     prefix_ids: str = ""
     tokens_per_id: int = 0
+    previous: str = ""
+    turn: str = ""
+    think: str = ""
 
     @property
     def columns(self) -> str:
         """Columns or keys that identify it, for messages."""
         also = f", {self.also}" if self.also else ""
         ids = self.prefix_ids and self.prefix_ids + ("" if self.tokens_per_id else "_B")
-        optional = "".join(f"[, {name}]" for name in (self.arrival, ids) if name)
+        turns = ", ".join(name for name in (self.previous, self.think) if name)
+        optional = "".join(f"[, {name}]" for name in (self.arrival, ids, turns) if name)
         return f"{self.prefill}, {self.decode}{also}{optional}"
+
+    def find_turns(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """Return the positions of the columns of turns: previous, and the other."""
+        plain = [name.strip().casefold() for name in names]
+        wanted = [self.previous.casefold(), (self.turn or self.think).casefold()]
+        if not self.previous or not set(wanted) <= set(plain):
+            return None
+        return plain.index(wanted[0]), plain.index(wanted[1])
 
     def find_ids(self, names: Sequence[str]) -> tuple[int, int] | None:
         """Return position and tokens per id of the column of ids, if there is one."""
@@ -131,7 +151,8 @@ def register_format(format: Format) -> Format:
 class Match:
     """A format, and the positions of its columns among those of a file.
 
-    `ids` has the position of the ids of prompts' blocks, and their tokens.
+    `ids` has the position of the ids of prompts' blocks, and their tokens; `turns`
+    those of the columns of sessions, `previous` first.
     """
 
     format: Format
@@ -139,6 +160,7 @@ class Match:
     decode: int
     arrival: int | None
     ids: tuple[int, int] | None
+    turns: tuple[int, int] | None
 
 
 def match_columns(names: Sequence[str], where: str) -> Match:
@@ -197,7 +219,8 @@ def _match_columns(
                 raise TraceError(f"{where} has {name} more than once.")
         arrival = next((plain.index(key) for key in keys[2:] if key in plain), None)
         first, second = plain.index(keys[0]), plain.index(keys[1])
-        return Match(known, first, second, arrival, known.find_ids(names))
+        ids, turns = known.find_ids(names), known.find_turns(names)
+        return Match(known, first, second, arrival, ids, turns)
     return None
 
 

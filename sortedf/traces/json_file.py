@@ -74,6 +74,7 @@ def _table_source(
     prefill, decode = keys[match.prefill], keys[match.decode]
     arrival = None if match.arrival is None else keys[match.arrival]
     ids_key = "" if match.ids is None else keys[match.ids[0]]
+    turns = match.turns and (keys[match.turns[0]], keys[match.turns[1]])
 
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
@@ -84,7 +85,11 @@ def _table_source(
             if times is None:
                 _refuse_late_key(chunk, match.format.arrival, unit, path)
             ids = _column(chunk, ids_key, unit, path) if ids_key else None
-            yield Chunk(numbers, s, o, times, ids)
+            both = turns and (
+                _column(chunk, turns[0], unit, path),
+                _column(chunk, turns[1], unit, path),
+            )
+            yield Chunk(numbers, s, o, times, ids, both)
 
     return Source(
         path,
@@ -97,6 +102,7 @@ def _table_source(
         chunks=chunks(),
         prefix_ids=ids_key,
         tokens_per_id=0 if match.ids is None else match.ids[1],
+        turns=turns,
     )
 
 

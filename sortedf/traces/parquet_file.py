@@ -51,14 +51,16 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
     if match.arrival is not None:
         wanted.append(names[match.arrival])
     ids = "" if match.ids is None else names[match.ids[0]]
-    _refuse_bomb(table, wanted, ids, match.format.clock, path, pa)
+    clock = wanted[2] if match.arrival is not None and match.format.clock else ""
+    turns = match.turns and (names[match.turns[0]], names[match.turns[1]])
+    _refuse_bomb(table, [*wanted, *(turns or ())], ids, clock, path, pa)
     if match.arrival is not None and _is_text(table, wanted[2], pa):
         # Each text once, however many rows have it.
         table = parquet.ParquetFile(data, read_dictionary=[wanted[2]])
 
     def chunks() -> Iterator[Chunk]:
         done = 0
-        needed = [*wanted, ids] if ids else wanted
+        needed = [*wanted, *(turns or ()), *([ids] if ids else [])]
         try:
             for batch in table.iter_batches(CHUNK_ROWS, columns=needed):
                 if batch.num_rows == 0:
@@ -68,7 +70,11 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
                 done += batch.num_rows
                 arrival = None if match.arrival is None else columns[2]
                 own = batch.column(ids).to_pylist() if ids else None
-                yield Chunk(row, columns[0], columns[1], arrival, own)
+                both = turns and (
+                    _values(batch.column(turns[0]), pa),
+                    _values(batch.column(turns[1]), pa),
+                )
+                yield Chunk(row, columns[0], columns[1], arrival, own, both)
         except (pa.ArrowException, OSError) as error:
             raise _broken(path, error) from error
 
@@ -83,6 +89,7 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         chunks=chunks(),
         prefix_ids=ids,
         tokens_per_id=0 if match.ids is None else match.ids[1],
+        turns=turns,
     )
 
 
@@ -95,7 +102,7 @@ def write_parquet(
 
 
 def _refuse_bomb(
-    table: Any, wanted: list[str], ids: str, clock: bool, path: str, pa: Any
+    table: Any, wanted: list[str], ids: str, clock: str, path: str, pa: Any
 ) -> None:
     """Refuse a file whose content would fill memory, by its metadata.
 
@@ -104,7 +111,7 @@ def _refuse_bomb(
     """
     for name in wanted:
         kind = table.schema_arrow.field(name).type
-        text_time = clock and name == wanted[-1] and _is_text(table, name, pa)
+        text_time = name == clock and _is_text(table, name, pa)
         if not (_is_number(kind, pa) or _is_time(kind, pa) or text_time):
             raise TraceError(
                 f"{path}: the column {shown(name)} holds {shown(str(kind))} but must "

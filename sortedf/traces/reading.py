@@ -13,9 +13,11 @@ from sortedf.errors import TraceError
 from sortedf.traces.columns import (
     SECONDS_RULE,
     TOKENS_RULE,
+    WHOLE_RULE,
     clock_ns,
     is_clock,
     seconds,
+    whole_numbers,
     whole_tokens,
 )
 from sortedf.traces.csv_file import csv_source
@@ -23,6 +25,7 @@ from sortedf.traces.json_file import json_source
 from sortedf.traces.opening import opened, text_lines
 from sortedf.traces.parquet_file import PARQUET_MAGIC, parquet_source
 from sortedf.traces.prefix_ids import PrefixIds
+from sortedf.traces.sessions import FIRST_TURN, Sessions
 from sortedf.traces.token_counts import token_counter
 from sortedf.traces.trace import Trace
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from sortedf.traces.format import Count
     from sortedf.traces.source import Source
 
+    Turns = tuple[NDArray[np.int64], NDArray[Any]]
     Tokenizer = Callable[[str], int] | str | os.PathLike[str]
 
 
@@ -155,6 +159,7 @@ def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Sou
 def _collected(source: Source) -> Trace:
     rows, prefills, decodes, arrivals = [], [], [], []
     ids: list[NDArray[np.int64]] = []
+    turns: list[Turns] = []
     clock = None
     for chunk in source.chunks:
         row = np.asarray(chunk.row, dtype=np.int64)
@@ -164,6 +169,8 @@ def _collected(source: Source) -> Trace:
         if chunk.prefix_ids is not None:
             location = source.location(source.prefix_ids, row)
             ids += source.parse_ids(chunk.prefix_ids, location)
+        if chunk.turns is not None:
+            turns.append(_turns(source, chunk.turns, row))
         if chunk.arrival is not None:
             if clock is None:  # the first row determines the format of all times
                 clock = source.format.clock and is_clock(chunk.arrival[0])
@@ -185,7 +192,52 @@ def _collected(source: Source) -> Trace:
         prefix_ids=PrefixIds.of_lists(ids, source.tokens_per_id)
         if any(map(len, ids))
         else None,
+        sessions=_sessions(source, turns, np.concatenate(rows), arrival_s)
+        if turns
+        else None,
     )
+
+
+def _turns(
+    source: Source, columns: tuple[Column, Column], row: NDArray[np.int64]
+) -> Turns:
+    """Turn before each request, and its own name or its think time."""
+    assert source.turns is not None, "a chunk has the columns that the source names"
+    previous, other = map(source.location, source.turns, (row, row))
+    names = source.parse(columns[0], previous, WHOLE_RULE)
+    before = whole_numbers(names, columns[0], previous)
+    if source.format.turn:
+        values = source.parse(columns[1], other, WHOLE_RULE)
+        return before, whole_numbers(values, columns[1], other)
+    values = source.parse(columns[1], other, SECONDS_RULE)
+    return before, seconds(values, columns[1], other)
+
+
+def _sessions(
+    source: Source,
+    turns: list[Turns],
+    row: NDArray[np.int64],
+    arrival_s: NDArray[np.float64],
+) -> Sessions | None:
+    """Sessions of a whole file; None if no request follows another."""
+    before, other = (np.concatenate(part) for part in zip(*turns, strict=True))
+    if source.format.turn:
+        found = Sessions.of_recorded(other.tolist(), before.tolist(), arrival_s)
+    else:
+        _refuse_later(source, before, row)
+        found = Sessions(before - 1, other)
+    return None if (found.previous == FIRST_TURN).all() else found
+
+
+def _refuse_later(
+    source: Source, before: NDArray[np.int64], row: NDArray[np.int64]
+) -> None:
+    assert source.turns is not None
+    bad = (before < 0) | (before > np.arange(len(before)))
+    if bad.any():
+        i = int(np.argmax(bad))
+        rule = f"the number of an earlier request, from 1 to {i}, or 0"
+        source.location(source.turns[0], row).refuse(i, str(before[i]), rule)
 
 
 def _tokens(

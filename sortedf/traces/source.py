@@ -35,6 +35,7 @@ class Chunk(NamedTuple):
     decode: Column
     arrival: Column | None
     prefix_ids: Sequence[Any] | None = None
+    turns: tuple[Column, Column] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Source:
     tokens_per_id : int
     parse_ids : callable
         Converts a raw column of ids to arrays.
+    turns : tuple of str, optional
+        Names of the two columns of sessions.
     """
 
     path: str
@@ -70,6 +73,7 @@ class Source:
     prefix_ids: str = ""
     tokens_per_id: int = 0
     parse_ids: ParseIds = ids_in_objects
+    turns: tuple[str, str] | None = None
 
     def location(self, column: str, row: Rows) -> Location:
         """Location of the values of `column`, for messages."""

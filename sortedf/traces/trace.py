@@ -12,19 +12,13 @@ from sortedf.arrays import MAX_STEP, MAX_TOKENS, frozen_ints, locked, unchecked
 from sortedf.errors import OversizeError, TraceError
 from sortedf.instance import Instance, oversize_message, planned_engine
 from sortedf.request_set import RequestSet, refuse_unequal
+from sortedf.traces.sessions import BOUNDARY_TOLERANCE, Sessions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sortedf.engine_model import EngineModel
     from sortedf.traces.prefix_ids import PrefixIds
-
-BOUNDARY_TOLERANCE = 1e-6
-"""Part of a step by which a request may miss the step's start and count as on time.
-
-In floating point 10.3 s - 10 s is 3.000000000000007 steps of 0.1 s: without a tolerance
-the rounding error would delay that request by a whole step.
-"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +42,9 @@ class Trace:
         The file's path, for messages.
     prefix_ids : PrefixIds, optional
         Shared prefixes of prompts, if the format has them.
+    sessions : Sessions, optional
+        Requests that follow others, if the format has them. Unless all arrivals were
+        recorded, `arrival_s` counts for first turns only.
 
     Raises
     ------
@@ -62,6 +59,7 @@ class Trace:
     source: str = "arrays"
     name: str = ""
     prefix_ids: PrefixIds | None = None
+    sessions: Sessions | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -77,12 +75,13 @@ class Trace:
         put(self, "arrival_s", _frozen_seconds("arrival_s", seconds))
         row = np.arange(1, n + 1) if self.row is None else self.row
         put(self, "row", frozen_ints("row", row, minimum=1, maximum=MAX_STEP))
-        refuse_unequal(self, ("decode", "arrival_s", "row", "prefix_ids"))
+        refuse_unequal(self, ("decode", "arrival_s", "row", "prefix_ids", "sessions"))
 
     def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
         # Default pickling would restore writeable, unchecked arrays.
         fields = (self.prefill, self.decode, self.arrival_s, self.row)
-        return Trace, (*fields, self.source, self.name, self.prefix_ids)
+        rest = (self.source, self.name, self.prefix_ids, self.sessions)
+        return Trace, (*fields, *rest)
 
     def __repr__(self) -> str:
         last = float(self.arrival_s.max())
@@ -94,6 +93,29 @@ class Trace:
     def num_requests(self) -> int:
         """`n`, the number of requests."""
         return len(self.prefill)
+
+    def subset(self, keep: ArrayLike) -> Trace:
+        """Return a trace of some requests, in increasing order of their positions.
+
+        The arrival times are shifted so that the first is 0.
+
+        Parameters
+        ----------
+        keep : array_like of int
+            Their positions.
+        """
+        kept = np.asarray(keep, dtype=np.int64)
+        ids, sessions = self.prefix_ids, self.sessions
+        return Trace(
+            self.prefill[kept],
+            self.decode[kept],
+            self.arrival_s[kept],
+            self.row[kept],
+            self.source,
+            self.name,
+            None if ids is None else ids.subset(kept),
+            None if sessions is None else sessions.subset(kept),
+        )
 
     def to_instance(
         self,
@@ -130,6 +152,8 @@ class Trace:
         ------
         OversizeError
             If a request can never run and `drop_oversize` is not set, or if none can.
+        TraceError
+            If arrivals depend on the schedule, because turns of sessions follow others.
         ValueError, TypeError
             If an argument is out of range.
         """
@@ -152,6 +176,8 @@ class Trace:
 
         Parameters and errors are those of `to_instance`.
         """
+        if not backlog:
+            self._refuse_sessions()
         return unchecked(
             RequestSet,
             prefill=self.prefill,
@@ -173,6 +199,20 @@ class Trace:
         changed = unchecked(Trace, **values)
         refuse_unequal(changed, ("arrival_s",))
         return changed
+
+    def _refuse_sessions(self) -> None:
+        """Raise TraceError if turns arrive when the turns before them have ended."""
+        if self.sessions is None or self.sessions.is_recorded:
+            return
+        later = np.flatnonzero(~self.sessions.is_first)
+        if len(later):
+            raise TraceError(
+                f"{self._prefix}{len(later):,} requests (the first in row "
+                f"{self.row[later[0]]}) arrive after others have completed, so that "
+                "their arrivals depend on the schedule: 'sortedf simulate' and "
+                "'sortedf run --mode policy' serve them; a plan or a bound needs fixed "
+                "arrivals, or backlog (--backlog), by which all are there at once."
+            )
 
     def _arrival_steps(self, step_time_s: float, backlog: bool) -> NDArray[np.int64]:
         if not (math.isfinite(step_time_s) and step_time_s > 0):

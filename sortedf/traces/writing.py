@@ -78,6 +78,9 @@ def _columns(trace: Trace) -> dict[str, list[Any]]:
         columns[f"hash_ids_{ids.tokens_per_id}"] = [
             ids[i].tolist() for i in range(len(ids))
         ]
+    if (sessions := trace.sessions) is not None:
+        columns["previous"] = (sessions.previous + 1).tolist()
+        columns["think_s"] = sessions.think_s.tolist()
     return columns
 
 
@@ -95,7 +98,7 @@ def _csv_lines(trace: Trace) -> Iterator[str]:
 
 
 def _without_commas(text: str) -> str:
-    return text[1:-1].replace(",", "")
+    return text[1:-1].replace(",", "") if text.startswith("[") else text
 
 
 def _jsonl_lines(trace: Trace) -> Iterator[str]:

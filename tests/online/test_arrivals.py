@@ -28,7 +28,7 @@ def test_same_seed_same_arrivals(kind):
     """And another one where something is drawn."""
     one, two, three = (arrive(TRACE, kind, rate=2.0, seed=s) for s in (7, 7, 8))
     assert one.arrival_s.tobytes() == two.arrival_s.tobytes()
-    drawn = kind in ("poisson", "gamma", "on-off")
+    drawn = kind in ("poisson", "gamma", "on-off", "sessions")
     assert (one.arrival_s.tobytes() == three.arrival_s.tobytes()) != drawn
 
 

@@ -67,8 +67,8 @@ def test_each_step_is_that_of_the_slow_twin(data, prompts, seed):
     rules = replace(data.draw(rules_for(instance)), prefix_caching=True)
     table = RequestTable.of_instance(instance)
     policy = Watching(seed)
-    chains = chains_of(prompts, rules.block_size)
-    engine = StepEngine(table, rules, policy, chains=chains)
+    table.chains = chains_of(prompts, rules.block_size)
+    engine = StepEngine(table, rules, policy)
     twin = NaiveCachingEngine(
         rules,
         {i: Request(i, len(prompts[i]), decode[i]) for i in range(n)},
@@ -159,8 +159,9 @@ def test_chains_of_another_block_size_or_number_are_refused():
         PromptChains.nothing_shared(2, 8), PromptChains.nothing_shared(3, 4)
     ):  # fmt: skip
         table = RequestTable.of_instance(instance)
+        table.chains = chains
         with pytest.raises(ValueError, match="but must be of 2 in blocks of 4"):
-            StepEngine(table, rules, make_policy("fcfs"), chains=chains)
+            StepEngine(table, rules, make_policy("fcfs"))
 
 
 @given(prompts_of_two, st.sampled_from([1, 2, 3, 4]), st.sampled_from([2, 3, 4, 6]))

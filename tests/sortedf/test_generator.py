@@ -197,3 +197,33 @@ def test_prefixes_only_where_they_are_shared():
     """One line that lists the kinds."""
     with pytest.raises(ValueError, match=r"per_prefix is for system-prompts, .* 'mix'"):
         generate("mix", 5, per_prefix=3)
+
+
+def test_conversations_hold_what_was_said():
+    """Each prompt begins with the one before; turns and pauses as asked."""
+    trace = generate("conversations", 3000, seed=5, turns=3, think_s=10, rate=2.0)
+    sessions, ids = trace.sessions, trace.prefix_ids
+    assert sessions is not None
+    assert ids is not None
+    later = np.flatnonzero(~sessions.is_first)
+    before = sessions.previous[later]
+    whole = trace.prefill + trace.decode
+    assert (trace.prefill[later] > whole[before]).all()
+    assert whole[later].max() <= 8192
+    for i, j in zip(later.tolist(), before.tolist(), strict=True):
+        assert ids[i][: len(ids[j])].tolist() == ids[j].tolist()
+        assert len(ids[i]) == trace.prefill[i] // ids.tokens_per_id
+    assert 3000 / int(sessions.is_first.sum()) == pytest.approx(3, rel=0.1)
+    assert sessions.think_s[later].mean() == pytest.approx(10, rel=0.15)
+    assert trace.arrival_s.max() == pytest.approx(1500, rel=0.15)
+    # Texts of different sessions are different, but for the system prompts.
+    first = np.flatnonzero(sessions.is_first)
+    ends = [ids[i][-1] for i in [*(first[1:] - 1), 2999] if len(ids[i]) > 250]
+    assert len(set(ends)) == len(ends)
+
+
+def test_turns_only_for_conversations():
+    with pytest.raises(ValueError, match="turns and think_s are for conversations"):
+        generate("chat", 5, turns=2)
+    with pytest.raises(ValueError, match=r"turns = 0\.5 but must be a number at least"):
+        generate("conversations", 5, turns=0.5)

@@ -1,4 +1,7 @@
-"""The Qwen-Bailian traces, with times in seconds and ids of blocks of 16 tokens."""
+"""The Qwen-Bailian traces, with times in seconds and ids of blocks of 16 tokens.
+
+`parent_chat_id` names the turn of a conversation that a request follows.
+"""
 
 from __future__ import annotations
 
@@ -14,5 +17,7 @@ register_format(
         also="chat_id",
         prefix_ids="hash_ids",
         tokens_per_id=16,
+        previous="parent_chat_id",
+        turn="chat_id",
     )
 )

@@ -69,10 +69,8 @@ def test_every_request_and_its_cached_tokens(real_engine, settings):
         else:
             engine.use(tables[0], make_policy(name), prompts=prompts)
         real = drive(engine)
-        chains = chains_of(prompts, BLOCK)
-        twin = drive(
-            StepEngine(tables[1], engine.rules, make_policy(name), chains=chains)
-        )
+        tables[1].chains = chains_of(prompts, BLOCK)
+        twin = drive(StepEngine(tables[1], engine.rules, make_policy(name)))
         np.testing.assert_array_equal(real.cached_tokens, twin.cached_tokens, name)
         same_logs(real, twin, name)
         assert real.completed.all()
