@@ -95,8 +95,10 @@ class Arrivals:
     def __init__(self, table: RequestTable) -> None:
         self._table = table
         self._turns: dict[int, list[int]] = {}
-        first = range(table.num_ids)
+        self._think_s: list[float] = []
+        first = list(range(table.num_ids))
         if table.sessions is not None:
+            self._think_s = table.sessions.think_s.tolist()
             for i, before in enumerate(table.sessions.previous.tolist()):
                 self._turns.setdefault(before, []).append(i)
             first = self._turns.pop(FIRST_TURN, [])
@@ -119,7 +121,7 @@ class Arrivals:
         A turn that can never run has ended when it arrived.
         """
         for turn in self._turns.pop(i, ()):
-            when = end_s + float(self._table.sessions.think_s[turn])
+            when = end_s + self._think_s[turn]
             self._table.arrival_s[turn] = when
             heapq.heappush(self._coming, (when, turn))
 

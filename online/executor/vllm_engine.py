@@ -147,7 +147,9 @@ class VllmEngine:
         self._scheduler.kv_cache_manager.reset_prefix_cache()
         self.table = table
         self._prompts = prompts
-        self._chains = table.chains and ChainPrompts(table, table.chains)
+        self._chains: ChainPrompts | None = None
+        if table.chains is not None:
+            self._chains = ChainPrompts(table, table.chains)
         self.step_s: list[float] = []
         self._scheduler.attach(
             table,

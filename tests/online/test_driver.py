@@ -44,7 +44,7 @@ def test_a_turn_finds_prompt_and_answer_of_the_one_before():
     assert log.arrival_s.tolist() == [0, 33 + 5]
     assert log.cached_tokens.tolist() == [0, 64]
     without = Trace([32, 80], [33, 1], prefix_ids=ids)
-    assert simulate(without, "fcfs", RULES).cached_tokens.tolist() == [0, 0]
+    assert simulate(without, "fcfs", RULES).cached_tokens.tolist() == [0, 32]
 
 
 def test_a_turn_that_can_never_run_ends_when_it_arrives():

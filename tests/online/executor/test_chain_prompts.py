@@ -1,4 +1,4 @@
-"""Sessions in the step engine: as in real vLLM, turn by turn."""
+"""Prompts of sessions; and sessions in the step engine as in real vLLM."""
 
 from __future__ import annotations
 
