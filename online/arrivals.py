@@ -1,7 +1,7 @@
 """Arrival processes by name: recorded times, scaled to a rate, or random ones.
 
-Every kind except "trace", "sessions" and "at-once" needs a rate. A kind is a function of
-the trace, the rate and a random generator, with its own options.
+Every kind except "trace", "sessions" and "at-once" needs a rate. A kind is a function
+of the trace, the rate and a random generator, with its own options.
 """
 
 from __future__ import annotations

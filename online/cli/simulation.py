@@ -39,7 +39,7 @@ class Simulation(EngineOptions):
     arrivals: Annotated[
         str | None,
         typer.Option(
-            help="trace, poisson, gamma:cv=4, on-off:on_s=30:off_s=30, "
+            help="trace, sessions, poisson, gamma:cv=4, on-off:on_s=30:off_s=30, "
             "batches:size=2000 or at-once. Default: the trace's, else poisson.",
             metavar="KIND",
         ),
