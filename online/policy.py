@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,11 @@ class PolicyKind:
     about: str
     knows: str
     needs_plan: bool = False
+
+    @property
+    def options(self) -> list[str]:
+        """Names of its options."""
+        return list(inspect.signature(self.make).parameters)
 
 
 POLICIES: Table[PolicyKind] = Table("policy", "online.policies")

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import sortedf
-from sortedf.cli.output import JsonOption, print_json, print_table
+from sortedf.cli.output import JsonOption, print_entries
 
 HELP = "List the lower bounds with their cost, and which of them have a certificate."
 EXAMPLE = "Example: sortedf bounds"
+COLUMNS = {"about": "about", "cost": "cost", "certified": "certificate"}
 
 
 def command(as_json: JsonOption = False) -> None:
     """Print the table of bounds."""
-    if as_json:
-        rows = [
-            {
-                "bound": name,
-                "about": bound.about,
-                "cost": bound.cost,
-                "certified": bound.certified,
-            }
-            for name, bound in sortedf.BOUNDS.items()
-        ]
-        print_json({"rows": rows})
-        return
-    table = [
-        (name, bound.about, bound.cost, "yes" if bound.certified else "no")
-        for name, bound in sortedf.BOUNDS.items()
-    ]
-    columns = ("bound", "about", "cost", "certificate")
-    print_table("bounds", columns, table, num_text=4)
+    print_entries("bounds", "bound", sortedf.BOUNDS.items(), COLUMNS, as_json=as_json)

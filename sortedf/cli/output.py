@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -79,6 +79,44 @@ def print_table(
         _print_lists(console, columns, rows)
     else:
         console.print(_table(columns, rows, fitted, num_text))
+
+
+def print_entries(
+    title: str,
+    kind: str,
+    entries: Iterable[tuple[str, Any]],
+    columns: Mapping[str, str | None],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the entries of a table by name, or one JSON object.
+
+    Parameters
+    ----------
+    title, kind : str
+        Title, and the name of the column of names.
+    entries : iterable of (str, object)
+        Name and entry.
+    columns : mapping of str to str or None
+        Heads of columns by attribute of an entry; None for those only in JSON.
+    as_json : bool
+    """
+    rows = [
+        {kind: name, **{key: getattr(entry, key) for key in columns}}
+        for name, entry in entries
+    ]
+    if as_json:
+        print_json({"rows": rows})
+        return
+    heads = {kind: kind, **{key: head for key, head in columns.items() if head}}
+    cells = [[_cell(row[key]) for key in heads] for row in rows]
+    print_table(title, list(heads.values()), cells, num_text=len(heads))
+
+
+def _cell(value: str | bool | list[str]) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else ", ".join(value) or "-"
 
 
 def _widths(
