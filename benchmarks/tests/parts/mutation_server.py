@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from numba.core import event
 
 from benchmarks.tests.parts.mutants import Mutant, changed_tree, mutants
 
@@ -61,6 +62,24 @@ fast on a mutant.
 
 MORE_BYTES = 3 * 2**30
 """Memory in bytes that a mutant may take beyond that of the clean run."""
+
+
+class Compiling(event.Listener):  # type: ignore[misc]
+    """Knows whether a kernel is being compiled."""
+
+    depth = 0
+
+    def on_start(self, event: event.Event) -> None:
+        """Enter a compilation, maybe within another."""
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """Leave it."""
+        self.depth -= 1
+
+
+COMPILING = Compiling()
+event.register("numba:compile", COMPILING)
 
 
 @dataclass(slots=True)
@@ -211,7 +230,10 @@ def time_limit(seconds: float) -> Iterator[None]:
     """Skip the test that runs when the processor time is over."""
 
     def skip(*_: object) -> None:
-        pytest.skip("too slow")
+        if COMPILING.depth:  # a kernel that is half compiled would fail ever after
+            signal.setitimer(signal.ITIMER_PROF, 1.0)
+        else:
+            pytest.skip("too slow")
 
     signal.signal(signal.SIGPROF, skip)
     signal.setitimer(signal.ITIMER_PROF, seconds)
