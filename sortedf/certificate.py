@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sortedf.atomic import atomic_path
+from sortedf.capacity_certificate import CapacityCertificate, capacity_prove
 from sortedf.charges import charged_instance
 from sortedf.claim import Claim
 from sortedf.errors import CertificateError
@@ -118,6 +119,7 @@ KINDS: dict[str, type[Any]] = {
     "sortedf growth prices": GrowthCertificate,
     "sortedf fluid rows": RowCertificate,
     "sortedf machines": MachinesCertificate,
+    "sortedf capacity prices": CapacityCertificate,
     "sortedf shared charges": ChargeCertificate,
     "sortedf shared prices": SplitCertificate,
     "sortedf sum of parts": SumCertificate,
@@ -276,6 +278,7 @@ PROOFS: dict[type[Claim], Callable[[Instance, Any], int]] = {
     GrowthCertificate: growth_rows_prove,
     RowCertificate: rows_prove,
     MachinesCertificate: lambda instance, _: machines_prove(instance),
+    CapacityCertificate: capacity_prove,
     ChargeCertificate: _charges_prove,
     SplitCertificate: split_proves,
     SumCertificate: _parts_prove,

@@ -46,7 +46,10 @@ TEMPERATURES = (0.04, 0.01, 0.0025)
 """Stages of smoothing, as shares of the mean completion of the fluid schedule."""
 
 ITERATIONS = 100
-"""Steps of the quasi-Newton method in a stage."""
+"""Steps of the quasi-Newton method in a stage, at most."""
+
+WORK = 2 * 10**8
+"""Starts of requests that are evaluated in all stages, about: some seconds."""
 
 FAR = 30.0
 """Starts that cost more temperatures than this above the least are left out."""
@@ -97,7 +100,7 @@ def stepwise_prices(
         falls = minimise(
             lambda at, h=temperature: climb.smoothed(at, h),  # type: ignore[misc]
             falls,
-            iterations=ITERATIONS,
+            iterations=climb.iterations,
             stop=late,
         )
         orders.append(climb.order(falls, temperature))
@@ -159,6 +162,8 @@ class _Climb:
         # Tokens beyond `s + j - 1`: the extra slot, and the mean of rounding up.
         self.slack = rules.extra_slots + (rules.block_size - 1) / 2
         self.edges, self.typical = self._stretches()
+        each = len(lengths) * len(self.edges) * len(TEMPERATURES)
+        self.iterations = min(max(WORK // each, 5), ITERATIONS)
 
     def _shares(self) -> Floats:
         """Return steps of a full engine that each kind is worth; shape (3, m)."""
