@@ -11,7 +11,7 @@ NAMED = os.environ.get("SORTEDF_DATA")
 FOLDER = Path(NAMED or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 HAS_DATA = bool(NAMED) or FOLDER.is_dir()
-"""If a folder is named, or at its usual place, a trace that is missing is a failure."""
+"""If a folder is named, or is the usual one, a trace that is missing is a failure."""
 
 needs_data = pytest.mark.skipif(
     not HAS_DATA,

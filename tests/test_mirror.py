@@ -62,9 +62,9 @@ INNER = [
 @pytest.mark.parametrize("name", [name for name in INNER if name not in CROSS_CUTTING])
 def test_a_test_is_named_after_a_module(name):
     """`tests/sortedf/test_checker.py` tests `sortedf/checker.py`."""
-    places = mirrored(TESTS / name)
-    assert any(place.is_file() for place in places), (
-        f"none of {[str(place.relative_to(ROOT)) for place in places]} is there: "
+    modules = mirrored(TESTS / name)
+    assert any(module.is_file() for module in modules), (
+        f"none of {[str(module.relative_to(ROOT)) for module in modules]} is there: "
         "move the test, or name it in CROSS_CUTTING."
     )
 
@@ -72,7 +72,7 @@ def test_a_test_is_named_after_a_module(name):
 def test_the_list_of_the_others_is_not_longer_than_it_must_be():
     for name in CROSS_CUTTING:
         assert (TESTS / name).is_file(), name
-        assert not any(place.is_file() for place in mirrored(TESTS / name)), name
+        assert not any(module.is_file() for module in mirrored(TESTS / name)), name
 
 
 def test_patches_name_what_they_change():

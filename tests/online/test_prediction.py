@@ -59,7 +59,7 @@ def test_a_rank_preserving_model_keeps_the_order_only():
 
 
 def test_an_adversary_turns_the_order_round():
-    """Lengths within the factor of the median change places."""
+    """Lengths within the factor of the median are exchanged."""
     got = make("adversarial", factor=10.0)(
         np.array([10, 20, 40, 80]), np.random.default_rng(0)
     )

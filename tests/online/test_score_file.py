@@ -35,7 +35,7 @@ def test_scores_with_and_without_lengths(tmp_path):
         ('{"score": 1}\n{"score": 1, "length": 2}\n', "line 2: length must be in"),
     ],
 )
-def test_refused_with_the_place(tmp_path, content, message):
+def test_refused_with_file_and_line(tmp_path, content, message):
     path = tmp_path / "scores.jsonl"
     path.write_text(content)
     with pytest.raises(TraceError, match=message):

@@ -327,7 +327,7 @@ def test_broken_growth_rows_are_refused(instance, change, message):
     ],
 )
 def test_broken_rows_are_refused(instance, divisor, weight, message):
-    """Each number names its place."""
+    """Each message names the number's position."""
     rows = (np.array(divisor, int), np.array(weight, int))
     with pytest.raises(CertificateError, match=message):
         proven_bound(instance, RowCertificate(instance_hash(instance), 5, *rows))

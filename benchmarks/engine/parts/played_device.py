@@ -100,8 +100,8 @@ def _one_token_each(output: Any, scheduler: Any) -> Any:
     names = list(output.num_scheduled_tokens)
     requests = scheduler.requests
     tokens = [[] if requests[name].is_prefill_chunk else [TOKEN] for name in names]
-    places = {name: place for place, name in enumerate(names)}
-    return ModelRunnerOutput(names, places, tokens)
+    index = {name: k for k, name in enumerate(names)}
+    return ModelRunnerOutput(names, index, tokens)
 
 
 @contextmanager

@@ -59,8 +59,8 @@ def limits(decode: Ints, work: Floats) -> dict[str, float]:
     order = np.argsort(decode, kind="stable")
     wait = np.empty(len(work))
     wait[order] = np.cumsum(work[order]) - work[order] / 2
-    place = (np.arange(PLACES) + 0.5) / PLACES
-    of_fcfs = np.outer(place * total, 1 / decode)
+    position = (np.arange(PLACES) + 0.5) / PLACES
+    of_fcfs = np.outer(position * total, 1 / decode)
     of_shortest = wait / decode
     return {
         "mean_per_token": float(of_fcfs.mean() / of_shortest.mean()),

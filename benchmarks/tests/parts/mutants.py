@@ -103,8 +103,8 @@ def mutants(source: str) -> list[Mutant]:
         old = site.old
         assert isinstance(old, ast.stmt | ast.expr)
         after = "" if isinstance(site.new, ast.Pass) else ast.unparse(site.new)
-        place = (site.function, old.lineno, old.end_lineno or old.lineno)
-        found.append(Mutant(*place, site.kind, ast.unparse(old), after, number))
+        span = (site.function, old.lineno, old.end_lineno or old.lineno)
+        found.append(Mutant(*span, site.kind, ast.unparse(old), after, number))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Heavy libraries are loaded in one place, and only when they are used."""
+"""Heavy libraries are loaded by one module, and only when they are used."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_what_is_not_for_engines_is_refused(cli, crowd, command, option, message
 
 
 def test_rows_that_can_never_run_are_left_out(cli, crowd, tmp_path):
-    """Their places are null, and check knows them."""
+    """Their positions are null, and check knows them."""
     path = tmp_path / "plan.json"
     engine = ("--kv-budget", 100, *SECONDS[2:], "--drop-oversize")
     solved = json.loads(cli("solve", crowd, *engine, "-o", path, "--json")[1])

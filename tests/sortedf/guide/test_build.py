@@ -34,9 +34,9 @@ def html(tmp_path_factory):
 
 
 def test_links_between_pages_hold(html):
-    """Every link inside leads to a file, and to a place in it that is there."""
+    """Every link inside leads to a file, and to an anchor that it has."""
     pages = {path: path.read_text(encoding="utf-8") for path in html.rglob("*.html")}
-    places = {
+    anchors = {
         path: set(re.findall(r'id="([^"]+)"', text)) for path, text in pages.items()
     }
     links = [(path, link) for path, text in pages.items() for link in linked(text)]
@@ -46,8 +46,8 @@ def test_links_between_pages_hold(html):
         parts = urlsplit(link)
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
         assert target.is_file(), f"{path.name}: {link}"
-        if parts.fragment and target in places:
-            assert unquote(parts.fragment) in places[target], f"{path.name}: {link}"
+        if parts.fragment and target in anchors:
+            assert unquote(parts.fragment) in anchors[target], f"{path.name}: {link}"
 
 
 def linked(text):

@@ -1,4 +1,4 @@
-"""Batch files: what is read, and what is refused with its place."""
+"""Batch files: what is read, and what is refused with file and line."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_who_is_believed():
 
 @pytest.mark.parametrize("method", ["pars", "svf", "sorted-f", "auto"])
 def test_hints_of_every_kind_of_method(tmp_path, method):
-    """A policy gets the score, an offline method the place that it found."""
+    """A policy gets the score, an offline method the position that it found."""
     texts = {"long": "x" * 20, "short": "x", "middle": "x" * 9}
     write_batch(tmp_path / "in.jsonl", [request(n, t) for n, t in texts.items()])
     engine = StubEngine(at_once=1)
