@@ -19,7 +19,7 @@ from sortedf.traces.source import Chunk, Source, in_chunks
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sortedf.traces.format import Match
 
@@ -30,7 +30,9 @@ BLOCK = 1 << 20
 """Bytes read and split at a time."""
 
 
-def csv_source(header: str, number: int, file: File, path: str) -> Source:
+def csv_source(
+    header: str, number: int, file: File, path: str, given: Mapping[str, str]
+) -> Source:
     """Read a CSV file with a header row.
 
     Blank lines are skipped. The number of a row is that of its last line in the file.
@@ -44,6 +46,8 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
     file : binary file
         The file, positioned after the header.
     path : str
+    given : mapping of str to str
+        Names of columns by role; see `match_columns`.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
         If it is no CSV of a known format.
     """
     _, fields = next(_numbered_rows([header], number, path), (number, []))
-    match = match_columns(fields, f"{path}: the header in line {number}")
+    match = match_columns(fields, f"{path}: the header in line {number}", given)
     names = [name.strip() for name in fields]
     return Source(
         path,
@@ -64,6 +68,7 @@ def csv_source(header: str, number: int, file: File, path: str) -> Source:
         chunks=_chunks(file, number + 1, match, len(fields), path),
         prefix_ids="" if match.ids is None else names[match.ids[0]],
         tokens_per_id=0 if match.ids is None else match.ids[1],
+        names=names,
         parse_ids=ids_in_text,
         turns=match.turns and (names[match.turns[0]], names[match.turns[1]]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sortedf.errors import TraceError
@@ -12,7 +12,7 @@ from sortedf.registry import Table
 from sortedf.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Count: TypeAlias = Callable[[str], int]
 """Number of tokens of a text."""
@@ -45,6 +45,8 @@ class Format:
         Units of `arrival` per second.
     clock : bool
         Whether `arrival` may hold dates with times of day instead of numbers.
+    seconds_too : bool
+        Whether other programs write the same columns with times in seconds.
     zero_note : str
         Meaning of a length of 0 in the format, for the error message.
     also : str
@@ -71,6 +73,7 @@ class Format:
     arrival: str = ""
     second: float = 1.0
     clock: bool = False
+    seconds_too: bool = False
     zero_note: str = ""
     also: str = ""
     prefix_ids: str = ""
@@ -138,6 +141,12 @@ class TextFormat(Format):
 FORMATS: Table[Format] = Table("trace format", "sortedf.traces.formats")
 """Every format that is recognised."""
 
+ROLES = ("arrival", "prefill", "decode")
+"""What a column can be."""
+
+COMMON_TIMES = ["arrival_s", "arrival_time", "arrival_timestamp", "arrived_at", "arrival", "timestamp", "arrival_time_s", "arrival_time_ms", "arrival_time_us", "arrival_time_ns", "arrival_ms", "timestamp_s", "timestamp_ms", "timestamp_us", "timestamp_ns", "request_timestamp", "request_time", "request_created_at", "request_start_time", "created_at", "created", "starttime", "start_time", "start_time_s", "start_time_ms", "start_time_ns", "starttimeunixnano", "start_timestamp", "time", "ts", "datetime", "date_time"]
+"""Names of arrival times in many files, those that say most first."""
+
 OWN = "sortedf"
 """The format of `write_trace`; it is used if several fit."""
 
@@ -163,31 +172,44 @@ class Match:
     turns: tuple[int, int] | None
 
 
-def match_columns(names: Sequence[str], where: str) -> Match:
+def match_columns(
+    names: Sequence[str], where: str, columns: Mapping[str, str]
+) -> Match:
     """Find the format of a table by the names of its columns.
 
     If several formats fit, `OWN` is used, or else the first in `FORMATS`.
 
+    Parameters
+    ----------
+    names : sequence of str
+    where : str
+        The file and the place of the names, for messages.
+    columns : mapping of str to str
+        Names of columns by `ROLES`, which count before those of a format.
+
     Raises
     ------
     TraceError
-        If no format fits, or one of its columns occurs twice; the message begins with
-        `where`, the file and the place of the names.
+        If no format fits, a given column is missing, or one occurs twice.
     """
     for formats in _stages():
-        found = _match_columns(names, where, formats)
+        found = _match_columns(names, where, formats, columns)
         if found is not None:
             return found
     raise _unknown(names, where)
 
 
-def match_object(keys: Sequence[str], where: str) -> Match | TextFormat:
+def match_object(
+    keys: Sequence[str], where: str, columns: Mapping[str, str]
+) -> Match | TextFormat:
     """Find the format of JSON objects by the keys of the first; see `match_columns`."""
+    if columns:
+        return match_columns(keys, where, columns)
     for formats in _stages():
         for known in formats:
             if isinstance(known, TextFormat) and known.key in keys:
                 return known
-        found = _match_columns(keys, where, formats)
+        found = _match_columns(keys, where, formats, columns)
         if found is not None:
             return found
     raise _unknown(keys, where)
@@ -205,31 +227,62 @@ def _own_first(formats: Iterable[Format]) -> list[Format]:
 
 
 def _match_columns(
-    names: Sequence[str], where: str, formats: list[Format]
+    names: Sequence[str],
+    where: str,
+    formats: list[Format],
+    columns: Mapping[str, str],
 ) -> Match | None:
     plain = [name.strip().casefold() for name in names]
-    for known in formats:
-        wanted = [n for n in (known.prefill, known.decode, known.arrival) if n]
-        keys = [name.casefold() for name in wanted]
-        needed = {*keys[:2], *([known.also.casefold()] if known.also else [])}
+    for name in columns.values():
+        if name.strip().casefold() not in plain:
+            found = ", ".join(shown(name) for name in names[:12])
+            raise TraceError(f"{where} has no {shown(name)} but {found}.")
+    for known in _renamed(formats, columns):
+        keys = [known.prefill.casefold(), known.decode.casefold()]
+        needed = {*keys, *([known.also.casefold()] if known.also else [])}
         if isinstance(known, TextFormat) or not needed <= set(plain):
             continue
-        for name, key in zip(wanted, keys, strict=True):
+        times = [known.arrival.casefold()]
+        if known.arrival not in columns.values():
+            times += COMMON_TIMES
+        keys += [key for key in times if key in plain][:1]
+        for key in keys:
             if plain.count(key) > 1:
+                name = names[plain.index(key)].strip()
                 raise TraceError(f"{where} has {name} more than once.")
-        arrival = next((plain.index(key) for key in keys[2:] if key in plain), None)
+        arrival = plain.index(keys[2]) if len(keys) > 2 else None
+        if arrival is not None and keys[2] != known.arrival.casefold():
+            # A time under another name than the format's has no unit of the format.
+            known = replace(known, second=1.0, clock=True, seconds_too=False)
         first, second = plain.index(keys[0]), plain.index(keys[1])
         ids, turns = known.find_ids(names), known.find_turns(names)
         return Match(known, first, second, arrival, ids, turns)
     return None
 
 
+def _renamed(formats: list[Format], columns: Mapping[str, str]) -> list[Format]:
+    """Put given names of columns in place of those of the formats."""
+    if not columns:
+        return formats
+    names = {role: name.strip() for role, name in columns.items()}
+    if {"prefill", "decode"} <= set(names):
+        return [Format("columns as given", "", **names, clock=True)]
+    own_unit: dict[str, Any] = {"second": 1.0, "clock": True, "seconds_too": False}
+    looser = own_unit if "arrival" in names else {}
+    return [
+        replace(known, **names, **looser)
+        for known in formats
+        if not isinstance(known, TextFormat)
+    ]
+
+
 def _unknown(names: Sequence[str], where: str) -> TraceError:
     found = ", ".join(shown(name) for name in names[:12])
     more = ", ..." if len(names) > 12 else ""
     return TraceError(
-        f"{where} has {found or 'nothing'}{more}, which is no known format; known are "
-        f"{describe_formats()}."
+        f"{where} has {found or 'nothing'}{more}, which is no known format. Rename the "
+        "columns, or name them by --columns prefill=...,decode=...,arrival=...; known "
+        f"are {describe_formats()}."
     )
 
 

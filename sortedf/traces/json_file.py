@@ -14,7 +14,7 @@ from sortedf.traces.source import Chunk, Source, in_chunks
 from sortedf.traces.token_counts import TextTokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sortedf.traces.format import Count, Match
 
@@ -27,7 +27,13 @@ TEXT_BLOCK = 16
 
 
 def json_source(
-    lines: Iterable[str], number: int, path: str, count: Count | None, *, listed: bool
+    lines: Iterable[str],
+    number: int,
+    path: str,
+    count: Count | None,
+    given: Mapping[str, str],
+    *,
+    listed: bool,
 ) -> Source:
     """Read one list of objects, or one object per line.
 
@@ -40,6 +46,8 @@ def json_source(
     path : str
     count : callable, optional
         Counts the tokens of a text, for formats that hold texts.
+    given : mapping of str to str
+        Names of keys by role; see `match_columns`.
     listed : bool
         Whether the file is one list.
 
@@ -58,7 +66,7 @@ def json_source(
         raise TraceError(f"{path} has no requests; a trace has an object for each.")
     records = itertools.chain([first], records)
     keys = list(first[1])
-    found = match_object(keys, f"{path}: the first object")
+    found = match_object(keys, f"{path}: the first object", given)
     if isinstance(found, TextFormat):
         return _text_source(records, found, unit, path, count)
     return _table_source(records, found, keys, unit, path)
@@ -103,6 +111,7 @@ def _table_source(
         prefix_ids=ids_key,
         tokens_per_id=0 if match.ids is None else match.ids[1],
         turns=turns,
+        names=keys,
     )
 
 

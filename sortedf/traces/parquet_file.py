@@ -28,8 +28,10 @@ WIDTH = 8
 """Bytes that a number or a time takes."""
 
 
-def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
-    """Read a Parquet file.
+def parquet_source(
+    file: io.BufferedReader[Any], path: str, given: Mapping[str, str]
+) -> Source:
+    """Read a Parquet file, with names of columns by role; see `match_columns`.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         names = table.schema_arrow.names
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
-    match = match_columns(names, f"{path}: the table")
+    match = match_columns(names, f"{path}: the table", given)
     wanted = [names[match.prefill], names[match.decode]]
     if match.arrival is not None:
         wanted.append(names[match.arrival])
@@ -90,6 +92,7 @@ def parquet_source(file: io.BufferedReader[Any], path: str) -> Source:
         prefix_ids=ids,
         tokens_per_id=0 if match.ids is None else match.ids[1],
         turns=turns,
+        names=names,
     )
 
 

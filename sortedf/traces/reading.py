@@ -21,17 +21,20 @@ from sortedf.traces.columns import (
     whole_tokens,
 )
 from sortedf.traces.csv_file import csv_source
+from sortedf.traces.format import ROLES
 from sortedf.traces.json_file import json_source
 from sortedf.traces.opening import opened, text_lines
 from sortedf.traces.parquet_file import PARQUET_MAGIC, parquet_source
 from sortedf.traces.prefix_ids import PrefixIds
+from sortedf.traces.read_report import ReadReport, columns_like_times
 from sortedf.traces.sessions import FIRST_TURN, Sessions
+from sortedf.traces.time_unit import UNITS, check_unit, unit_of
 from sortedf.traces.token_counts import token_counter
 from sortedf.traces.trace import Trace
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -100,7 +103,11 @@ def read(
 
 
 def read_trace(
-    path: str | os.PathLike[str], *, tokenizer: Tokenizer | None = None
+    path: str | os.PathLike[str],
+    *,
+    tokenizer: Tokenizer | None = None,
+    time_unit: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Trace:
     """Read a trace from CSV, JSON, JSONL or Parquet, plain or gzip.
 
@@ -114,6 +121,13 @@ def read_trace(
         For formats that hold texts: a function from a text to its number of tokens,
         or a tokenizer.json or its folder. Only the texts are counted, without the
         tokens of a chat template.
+    time_unit : str, optional
+        Unit of arrival times that are numbers: s, ms, us or ns. By default it is that
+        of the format, unless the name of the column or the numbers say otherwise; see
+        `sortedf.traces.time_unit`.
+    columns : mapping of str to str, optional
+        Names of the columns with `prefill`, `decode` and `arrival`, if the file has
+        others than a known format.
 
     Returns
     -------
@@ -128,16 +142,47 @@ def read_trace(
     MissingExtraError
         If the package that reads this type of file is missing.
     """
+    trace, _ = read_reported(
+        path, tokenizer=tokenizer, time_unit=time_unit, columns=columns
+    )
+    return trace
+
+
+def read_reported(
+    path: str | os.PathLike[str],
+    *,
+    tokenizer: Tokenizer | None = None,
+    time_unit: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> tuple[Trace, ReadReport]:
+    """Read a trace as `read_trace` does; also return what was read from which columns.
+
+    Raises
+    ------
+    ValueError
+        If `time_unit` or a key of `columns` is unknown.
+    """
+    check_unit(time_unit)
+    given = dict(columns or {})
+    if unknown := sorted(set(given) - set(ROLES)):
+        raise ValueError(
+            f"columns: {unknown[0]!r} is unknown; choose from {', '.join(ROLES)}."
+        )
     name = os.fsdecode(path)
     count = None if tokenizer is None else token_counter(tokenizer)
     with opened(name) as file:
-        return _collected(_source(file, name, count))
+        return _collected(_source(file, name, count, given), time_unit)
 
 
-def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Source:
+def _source(
+    file: io.BufferedReader[Any],
+    path: str,
+    count: Count | None,
+    given: Mapping[str, str],
+) -> Source:
     head = file.peek(len(PARQUET_MAGIC))
     if head.startswith(PARQUET_MAGIC):
-        return parquet_source(file, path)
+        return parquet_source(file, path, given)
     if b"\0" in head:
         raise TraceError(
             f"{path} is no text (byte {head.index(0) + 1} is 0); a trace is CSV, JSON "
@@ -152,11 +197,11 @@ def _source(file: io.BufferedReader[Any], path: str, count: Count | None) -> Sou
     if first.lstrip().startswith(("{", "[")):
         listed = first.lstrip().startswith("[")
         rest = itertools.chain([first], lines)
-        return json_source(rest, number, path, count, listed=listed)
-    return csv_source(first, number, file, path)
+        return json_source(rest, number, path, count, given, listed=listed)
+    return csv_source(first, number, file, path, given)
 
 
-def _collected(source: Source) -> Trace:
+def _collected(source: Source, unit: str | None) -> tuple[Trace, ReadReport]:
     rows, prefills, decodes, arrivals = [], [], [], []
     ids: list[NDArray[np.int64]] = []
     turns: list[Turns] = []
@@ -177,11 +222,15 @@ def _collected(source: Source) -> Trace:
             arrivals.append(_times(source, chunk.arrival, row, clock))
     if not rows:
         raise TraceError(f"{source.path} has a header but no requests.")
-    arrival_s = np.zeros(sum(map(len, rows)))
+    arrival_s, time_unit, guess = np.zeros(sum(map(len, rows))), "", ""
     if arrivals:
         times = np.concatenate(arrivals)
-        arrival_s = (times - times.min()) / (1e9 if clock else source.format.second)
-    return unchecked(  # the columns are checked, with their places in the file
+        time_unit = "date"
+        if not clock:
+            numbers = times.astype(np.float64)
+            time_unit, guess = unit_of(numbers, source.arrival, source.format, unit)
+        arrival_s = (times - times.min()) / (1e9 if clock else UNITS[time_unit])
+    trace = unchecked(  # the columns are checked, with their places in the file
         Trace,
         prefill=locked(np.concatenate(prefills)),
         decode=locked(np.concatenate(decodes)),
@@ -195,6 +244,13 @@ def _collected(source: Source) -> Trace:
         sessions=_sessions(source, turns, np.concatenate(rows), arrival_s)
         if turns
         else None,
+    )
+    return trace, ReadReport(
+        source.format.name,
+        source.columns,
+        time_unit,
+        guess,
+        () if arrivals else columns_like_times(source.names),
     )
 
 

@@ -56,6 +56,8 @@ class Source:
     prefix_ids : str
         Name of the column of ids, "" if the file has none.
     tokens_per_id : int
+    names : sequence of str
+        Names of all columns.
     parse_ids : callable
         Converts a raw column of ids to arrays.
     turns : tuple of str, optional
@@ -72,8 +74,15 @@ class Source:
     chunks: Iterator[Chunk]
     prefix_ids: str = ""
     tokens_per_id: int = 0
+    names: Sequence[str] = ()
     parse_ids: ParseIds = ids_in_objects
     turns: tuple[str, str] | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names of the columns in use, by role."""
+        used = {"prefill": self.prefill, "decode": self.decode}
+        return {**used, "arrival": self.arrival} if self.arrival else used
 
     def location(self, column: str, row: Rows) -> Location:
         """Location of the values of `column`, for messages."""

@@ -12,6 +12,7 @@ register_format(
         "output_length",
         "timestamp",
         second=1000.0,
+        seconds_too=True,
         prefix_ids="hash_ids",
         tokens_per_id=512,
     )
