@@ -127,7 +127,7 @@ def default_kind(trace: Trace, *, has_rate: bool) -> str:
 
 
 def mean_rate(trace: Trace) -> float:
-    """Return the requests per second until the last arrival, as in `online.load`.
+    """Return the requests per second until the last arrival, as in `sortedf.load`.
 
     Raises
     ------

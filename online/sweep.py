@@ -10,13 +10,13 @@ import numpy as np
 
 from online.arrivals import arrive
 from online.hindsight import HindsightBound, hindsight_bound
-from online.load import rate_of_load
 from online.metrics import Metrics, measure
 from online.named import Named
 from online.prediction import make
 from online.processes import without_current_folder
 from online.simulator import simulate
 from sortedf.errors import MissingExtraError
+from sortedf.load import rate_of_load
 from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Run:
     ----------
     policy : Named
     load, rate : float, optional
-        Offered load (see `online.load`), or requests per second; neither if the
+        Offered load (see `sortedf.load`), or requests per second; neither if the
         arrivals need no rate.
     seed : int
         Seed of arrivals and prediction errors, which are the same for each policy.

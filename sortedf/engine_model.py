@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sortedf.arrays import MAX_TOKENS, checked_int
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Eviction = Literal["recompute", "restart"]
 
@@ -179,6 +183,11 @@ class EngineModel:
                 f"{self.max_batched_tokens}"
             )
         return None
+
+    def num_refused(self, prefill: NDArray[np.int64], decode: NDArray[np.int64]) -> int:
+        """Return how many requests can never run."""
+        pairs = zip(prefill.tolist(), decode.tolist(), strict=True)
+        return sum(self.refusal(s, o) is not None for s, o in pairs)
 
     def not_planned(self) -> list[str]:
         """Rules that plans, bounds and the checker cannot follow yet."""

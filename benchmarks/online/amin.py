@@ -13,11 +13,11 @@ from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from benchmarks.online.online import WORKLOADS
 from benchmarks.online.parts.figures import over_width
 from online.arrivals import arrive
-from online.load import rate_of_load
 from online.metrics import measure
 from online.prediction import length_classes
 from online.simulator import simulate
 from sortedf.engine_model import EngineModel
+from sortedf.load import rate_of_load
 from sortedf.step_time import UNIT_STEPS
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from benchmarks.common.online_runs import STEP_TIME, vllm_rules
 from benchmarks.common.registry import Row, Settings, Spec, markdown_table
 from online.arrivals import arrive
-from online.load import rate_of_load
 from online.simulator import simulate
 from sortedf.generator import generate
+from sortedf.load import rate_of_load
 
 if TYPE_CHECKING:
     from sortedf.traces import Trace

@@ -27,9 +27,9 @@ from benchmarks.ranking.parts.rank_worth_traces import (
     lengths,
 )
 from online.arrivals import arrive
-from online.load import rate_of_load
 from online.noisy_ranks import noisy_rank
 from online.ranking.length_calibration import calibrate
+from sortedf.load import rate_of_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,10 +21,7 @@ from sortedf.cli.common_options import (
     SeedOption,
     StepSecondsOption,
     TimeLimitOption,
-    TokenizerOption,
-    TraceArgument,
 )
-from sortedf.cli.engine_options import EngineOptions
 from sortedf.cli.output import (
     JsonOption,
     note,
@@ -33,10 +30,11 @@ from sortedf.cli.output import (
     standard_output_kept,
 )
 from sortedf.cli.problem import step_seconds, takes_problem
+from sortedf.cli.trace_options import TraceOptions
 from sortedf.engine_presets import PRESETS
 from sortedf.errors import TraceError
 from sortedf.plotting import plot_format, save
-from sortedf.traces import read_trace
+from sortedf.step_time import StepTime
 
 if TYPE_CHECKING:
     from online.executor.execution import Execution, RunPlan
@@ -58,7 +56,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRun(EngineOptions):
+class EngineRun(TraceOptions):
     """A trace and an engine; each field is an option."""
 
     # Values for every device: on a CPU vLLM's blocks have 32 tokens.
@@ -68,7 +66,6 @@ class EngineRun(EngineOptions):
         "prefix_caching": False,
     }
 
-    trace: TraceArgument
     engine: Annotated[
         str,
         typer.Option(
@@ -82,7 +79,6 @@ class EngineRun(EngineOptions):
     ] = None
     step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
-    tokenizer: TokenizerOption = None
 
     def rules(self) -> EngineModel:
         """Return the engine's rules, with a budget of whole blocks."""
@@ -100,7 +96,8 @@ class EngineRun(EngineOptions):
 
     def read(self, rules: EngineModel, mode: str) -> EngineInput:
         """Read the trace, and leave out requests that can never run."""
-        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        file = self.read_file()
+        trace = file.trace
         lengths = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
         refusal = ENGINES.find(self.engine).refusal
         reasons = [refusal(rules, s, o) for s, o in lengths]
@@ -114,6 +111,8 @@ class EngineRun(EngineOptions):
                 f"{self.trace}: no request can run: row {rows[0]} {reasons[0]}."
             )
         step_s = step_seconds(self.step_time)
+        step_time = StepTime(constant_s=step_s)
+        file.say(rules, step_time)
         turns, chains = None, None
         if mode == "policy":  # a plan has fixed arrivals, and knows of no prefixes
             kept = trace.subset(keep)
@@ -125,7 +124,8 @@ class EngineRun(EngineOptions):
         requests = trace.to_requests(step_time_s=step_s, backlog=self.backlog)
         if refused:
             requests = requests.subset(keep)
-        return EngineInput(requests, refused, chains, turns)
+        about = file.about(rules, step_time)
+        return EngineInput(requests, refused, chains, turns, about)
 
 
 class EngineInput(NamedTuple):
@@ -141,12 +141,15 @@ class EngineInput(NamedTuple):
         Shared prefixes of prompts.
     sessions : Sessions, optional
         Turns that follow others.
+    read : dict
+        What was read from the file.
     """
 
     requests: RequestSet
     refused: dict[int, str]
     chains: PromptChains | None
     sessions: Sessions | None
+    read: dict[str, Any]
 
 
 @takes_problem
@@ -198,7 +201,7 @@ def command(
     inputs = (run.trace, run.tokenizer, run.step_time, plan_file)
     refuse_unwritable(output, plot, inputs=inputs)
     rules = run.rules()
-    requests, refused, chains, sessions = run.read(rules, mode)
+    requests, refused, chains, sessions, read = run.read(rules, mode)
     _note_refused(run.trace, refused)
     name, options = _chosen(method, mode, backfill, max_wait, time_limit, seed)
     start = ENGINES.find(run.engine).prepare(rules, requests, run.model)
@@ -231,6 +234,7 @@ def command(
         "method": method,
         "mode": mode,
         **_content(execution, refused, step_s),
+        "read": read,
     }
     if as_json:
         print_json(content)

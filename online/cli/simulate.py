@@ -11,7 +11,7 @@ import typer
 from online.cli.simulation import Simulation
 from sortedf.atomic import refuse_unwritable
 from sortedf.cli.common_options import PlotOption
-from sortedf.cli.output import JsonOption, percent, print_json, print_table
+from sortedf.cli.output import JsonOption, note, percent, print_json, print_table
 from sortedf.cli.problem import takes_problem
 from sortedf.cli.progress import progress
 from sortedf.plotting import plot_format, save
@@ -81,15 +81,19 @@ def command(
     from online.sweep import grid, sweep
 
     _check_plot(plot, plot_kind)
+    _check_bound(bound)
     if sum(option is not None for option in (rate, load, speed_up)) > 1:
         raise ValueError("give one of --rate, --load and --speed-up.")
     has_rate = rate is not None or load is not None
     policies = parse_many(policy)
-    setting = simulation.read(
+    setting, file = simulation.read(
         has_rate=has_rate, bound=bound, keep_logs=bool(output or plot)
     )
     refuse_unwritable(output, plot, inputs=simulation.inputs)
     _try_out(policies, setting)
+    _refuse_contradictions(setting, load, rate, speed_up, seeds)
+    if _unit(setting) == "steps" and (has_rate or setting.trace.arrival_s.any()):
+        note("each step is taken as 1 s; --step-time gives seconds per step.")
     if speed_up is not None:
         rate = _sped_up(speed_up, setting)
     runs = grid(policies, loads=_loads(load), rate=rate, seeds=range(seeds))
@@ -97,12 +101,14 @@ def command(
         raise ValueError(f"-o keeps the log of one run, but there are {len(runs)}.")
     if plot_kind == "timeline" and len(runs) > 1:
         raise ValueError(f"a timeline is of one run, but there are {len(runs)}.")
+    _check_pooled(plot_kind, runs)
     with progress("runs") as report:
         outcomes = sweep(setting, runs, jobs=jobs, progress=report)
     if output is not None:
         _write_log(outcomes[0], output)
     if as_json:
-        print_json(_as_json(setting, outcomes))
+        read = file.about(setting.rules, setting.step_time)
+        print_json({**_as_json(setting, outcomes), "read": read})
     else:
         _print(setting, outcomes)
     if plot is not None:  # after the results, which a failed plot must not lose
@@ -135,6 +141,44 @@ def _sped_up(factor: float, setting: Setting) -> float:
     if not factor > 0:
         raise ValueError(f"--speed-up {factor}: give a number above 0.")
     return factor * mean_rate(setting.trace)
+
+
+def _refuse_contradictions(
+    setting: Setting,
+    load: str | None,
+    rate: float | None,
+    speed_up: float | None,
+    seeds: int,
+) -> None:
+    """Refuse loads of a backlog, and seeds where nothing is drawn."""
+    kind = setting.arrivals.name
+    if kind == "at-once":
+        given = {"--load": load, "--rate": rate, "--speed-up": speed_up}
+        for option, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"{option} is not for --arrivals at-once: all requests arrive at 0."
+                )
+    if seeds > 1 and kind in ("at-once", "trace") and setting.noise is None:
+        raise ValueError(
+            f"--seeds {seeds}: with arrivals {kind!r} and no --noise nothing is drawn, "
+            "and every run is the same."
+        )
+
+
+def _check_pooled(kind: str, runs: list[Run]) -> None:
+    """Refuse a curve over runs of several loads."""
+    loads = len({run.load for run in runs})
+    if loads > 1 and kind in ("slo", "cdf", "gamma"):
+        raise ValueError(
+            f"--plot-kind {kind} is of one load, but there are {loads}; choose load."
+        )
+
+
+def _check_bound(bound: str) -> None:
+    known = ("fluid", "auto", "none")
+    if bound not in known:
+        raise ValueError(f"unknown bound {bound!r}; choose one of: {', '.join(known)}.")
 
 
 def _try_out(policies: list[Named], setting: Setting) -> None:
@@ -188,9 +232,12 @@ def _unit(setting: Setting) -> str:
 
 def _title(setting: Setting) -> str:
     n, name = setting.trace.num_requests, setting.trace.name
+    trace = setting.trace
+    refused = setting.rules.num_refused(trace.prefill, trace.decode)
+    out = f", {refused:,} that can never run left out" if refused else ""
     return (
-        f"{name}: {n:,} requests, KV budget {setting.rules.kv_budget:,} tokens, "
-        f"arrivals {setting.arrivals}"
+        f"{name}: {n - refused:,} requests, KV budget {setting.rules.kv_budget:,} "
+        f"tokens, arrivals {setting.arrivals}{out}"
     )
 
 
@@ -202,19 +249,46 @@ def _as_json(setting: Setting, outcomes: list[RunOutcome]) -> dict[str, Any]:
         "arrivals": str(setting.arrivals),
         "noise": None if setting.noise is None else str(setting.noise),
         "rows": [
-            {**_run_as_dict(outcome.run), **outcome.metrics.as_dict()}
+            {**_run_as_dict(setting, outcome.run), **outcome.metrics.as_dict()}
             for outcome in outcomes
         ],
     }
 
 
-def _run_as_dict(run: Run) -> dict[str, Any]:
+def _run_as_dict(setting: Setting, run: Run) -> dict[str, Any]:
+    load, rate = _load_and_rate(setting, run)
     return {
         "policy": str(run.policy),
-        "load": run.load,
-        "rate": run.rate,
+        "load": load,
+        "rate": rate,
         "seed": run.seed,
     }
+
+
+def _load_and_rate(setting: Setting, run: Run) -> tuple[float | None, float | None]:
+    """Return the load and the requests per second of a run, None if all arrive at once.
+
+    Both are given, or follow from the other or from the recorded times.
+    """
+    from online.arrivals import mean_rate
+    from sortedf.load import load_of_rate, rate_of_load
+
+    engine = setting.trace, setting.rules, setting.step_time
+    if run.load is not None:
+        return run.load, rate_of_load(run.load, *engine)
+    rate = run.rate
+    if rate is None:
+        if setting.arrivals.name != "trace" or not setting.trace.arrival_s.any():
+            return None, None
+        rate = mean_rate(setting.trace)
+    return load_of_rate(rate, *engine), rate
+
+
+def _rates(setting: Setting, outcomes: list[RunOutcome]) -> str:
+    """Say at which loads and rates requests arrive."""
+    pairs = dict.fromkeys(_load_and_rate(setting, one.run) for one in outcomes)
+    said = [f"load {load:.4g} is {rate:.4g} requests/s" for load, rate in pairs if rate]
+    return "\n" + ", ".join(said) if said else ""
 
 
 def _print(setting: Setting, outcomes: list[RunOutcome]) -> None:
@@ -228,7 +302,7 @@ def _print(setting: Setting, outcomes: list[RunOutcome]) -> None:
     ]
     has_load = any(load is not None for load, _ in groups)
     unit = _unit(setting)
-    title = _title(setting)
+    title = _title(setting) + _rates(setting, outcomes)
     num_seeds = len({outcome.run.seed for outcome in outcomes})
     if num_seeds > 1:
         title += f"\nmedians of {num_seeds} seeds"

@@ -8,26 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sortedf.cli.common_options import (
-    DropOversizeOption,
-    TokenizerOption,
-    TraceArgument,
-)
-from sortedf.cli.engine_options import EngineOptions
+from sortedf.cli.common_options import DropOversizeOption
+from sortedf.cli.trace_options import FileRead, TraceOptions
 from sortedf.engine_presets import PRESETS
-from sortedf.traces import read_trace
 
 if TYPE_CHECKING:
     from online.sweep import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation(EngineOptions):
+class Simulation(TraceOptions):
     """A trace, an engine and how requests arrive; each field is an option."""
 
     DEFAULTS = PRESETS["vllm"]
 
-    trace: TraceArgument
     step_time: Annotated[
         str,
         typer.Option(
@@ -79,15 +73,16 @@ class Simulation(EngineOptions):
         ),
     ] = None
     drop_oversize: DropOversizeOption = False
-    tokenizer: TokenizerOption = None
 
     @property
     def inputs(self) -> tuple[Path | str | None, ...]:
         """Files that are read and that no output may overwrite."""
         return self.trace, self.tokenizer, self.scores, self.step_time, self.clients
 
-    def read(self, *, has_rate: bool, bound: str, keep_logs: bool) -> Setting:
-        """Read the trace and return the parameters common to all runs."""
+    def read(
+        self, *, has_rate: bool, bound: str, keep_logs: bool
+    ) -> tuple[Setting, FileRead]:
+        """Read the trace; return what all runs have in common, and what was read."""
         from online.arrivals import default_kind
         from online.hint_trust import make_trust
         from online.named import Named, parse_named
@@ -98,7 +93,8 @@ class Simulation(EngineOptions):
         rules = self.engine_model()
         step_time = step_time_of(self.step_time)
         make_trust(self.trust_hints)  # raises for another word
-        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        file = self.read_file()
+        trace = file.trace
         if self.noise is not None and self.scores is not None:
             raise ValueError("give one of --noise and --scores.")
         scores = None
@@ -108,7 +104,7 @@ class Simulation(EngineOptions):
             arrivals = Named(default_kind(trace, has_rate=has_rate))
         else:
             arrivals = parse_named(self.arrivals)
-        return Setting(
+        setting = Setting(
             trace,
             rules,
             step_time=step_time,
@@ -122,6 +118,8 @@ class Simulation(EngineOptions):
             bound=bound,
             keep_logs=keep_logs,
         )
+        file.say(rules, step_time)
+        return setting, file
 
     def _read_clients(self, n: int) -> list[str] | None:
         if self.clients is None:

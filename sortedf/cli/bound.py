@@ -79,6 +79,7 @@ def command(
             "runtime_s": found.runtime_s,
             "certificate": None if certificate is None else str(certificate),
             "dropped": loaded.dropped_rows(),
+            "read": loaded.read,
         }
         print_json(content)
         return

@@ -47,6 +47,7 @@ def command(
         "n": loaded.instance.num_requests,
         "kv_budget": loaded.instance.kv_budget,
         "dropped": loaded.dropped_rows(),
+        "read": loaded.read,
     }
     rows: list[tuple[str, str]] = []
     good = True

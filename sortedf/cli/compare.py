@@ -151,6 +151,7 @@ def _as_json(
         "lower_bound": results[0].lower_bound,
         "bound_method": results[0].bound_method,
         "dropped": loaded.dropped_rows(),
+        "read": loaded.read,
         "rows": rows,
     }
 

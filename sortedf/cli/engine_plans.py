@@ -27,7 +27,7 @@ from sortedf.engine_plan.workload import EngineWorkload
 from sortedf.errors import OversizeError, TraceError
 from sortedf.result import Status
 from sortedf.step_time import UNIT_STEPS, step_time_of
-from sortedf.traces import Trace, read_trace
+from sortedf.traces import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +45,12 @@ COMPARED = ("fcfs", "mc-sf", "svf", "sorted-f", "least-work", "auto")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedWorkload:
-    """A trace, its workload, and the positions of its requests in the trace."""
+    """A trace, its workload, the positions of its requests, and what was read."""
 
     trace: Trace
     workload: EngineWorkload
     kept: NDArray[np.int64]
+    read: dict[str, Any]
 
     @property
     def unit(self) -> str:
@@ -68,6 +69,7 @@ class LoadedWorkload:
             "kv_budget": self.workload.rules.kv_budget,
             "unit": self.unit,
             "dropped": np.delete(self.trace.row, self.kept).tolist(),
+            "read": self.read,
         }
 
     def title(self) -> str:
@@ -111,7 +113,8 @@ def load_workload(problem: Problem) -> LoadedWorkload:
         note("prefix caching is left out of plans: every prompt is computed in full.")
         engine = replace(engine, prefix_caching=False)
     step_time = step_time_of(problem.step_time)
-    trace = read_trace(problem.trace, tokenizer=problem.tokenizer)
+    file = problem.read_file()
+    trace = file.trace
     pairs = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
     why = {k: text for k, p in enumerate(pairs) if (text := engine.refusal(*p))}
     if why and (not problem.drop_oversize or len(why) == trace.num_requests):
@@ -130,7 +133,8 @@ def load_workload(problem: Problem) -> LoadedWorkload:
     workload = EngineWorkload(
         trace.prefill[kept], trace.decode[kept], engine, (step_time,), arrival_s
     )
-    return LoadedWorkload(trace, workload, kept)
+    file.say(engine, step_time)
+    return LoadedWorkload(trace, workload, kept, file.about(engine, step_time))
 
 
 def solve_plan(

@@ -16,27 +16,23 @@ from sortedf.cli.common_options import (
     BacklogOption,
     DropOversizeOption,
     StepSecondsOption,
-    TokenizerOption,
-    TraceArgument,
 )
-from sortedf.cli.engine_options import EngineOptions
+from sortedf.cli.trace_options import TraceOptions
 from sortedf.errors import TraceError
 from sortedf.instance import Instance
 from sortedf.result import Result
 from sortedf.schedule_file import read_start
-from sortedf.step_time import step_time_of
-from sortedf.traces import Trace, read_trace
+from sortedf.step_time import StepTime, step_time_of
+from sortedf.traces import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem(EngineOptions):
+class Problem(TraceOptions):
     """A trace and its conversion to an instance; each field is an option."""
 
-    trace: TraceArgument
     step_time: StepSecondsOption = "1"
     backlog: BacklogOption = False
     drop_oversize: DropOversizeOption = False
-    tokenizer: TokenizerOption = None
 
     @property
     def inputs(self) -> tuple[Path | str | None, ...]:
@@ -51,23 +47,28 @@ class Problem(EngineOptions):
 
     def read(self) -> LoadedProblem:
         """Read the trace and check every request against the budget."""
-        trace = read_trace(self.trace, tokenizer=self.tokenizer)
+        file = self.read_file()
+        trace, engine = file.trace, self.engine_model()
+        step_s = step_seconds(self.step_time)
         instance, kept = trace.to_instance(
-            engine=self.engine_model(),
-            step_time_s=step_seconds(self.step_time),
+            engine=engine,
+            step_time_s=step_s,
             backlog=self.backlog,
             drop_oversize=self.drop_oversize,
         )
-        return LoadedProblem(trace, instance, kept)
+        step_time = StepTime(constant_s=step_s)
+        file.say(engine, step_time)
+        return LoadedProblem(trace, instance, kept, file.about(engine, step_time))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedProblem:
-    """A trace, its instance, and the positions of its requests in the trace."""
+    """A trace, its instance, the positions of its requests, and what was read."""
 
     trace: Trace
     instance: Instance
     kept: NDArray[np.int64]
+    read: dict[str, Any]
 
     def dropped_rows(self) -> list[int]:
         """Rows of the file that were left out."""

@@ -186,6 +186,7 @@ def _as_json(loaded: LoadedProblem, result: Result) -> dict[str, Any]:
         "status": result.status.value,
         "runtime_s": result.runtime_s,
         "dropped": loaded.dropped_rows(),
+        "read": loaded.read,
     }
 
 

@@ -144,7 +144,40 @@ FORMATS: Table[Format] = Table("trace format", "sortedf.traces.formats")
 ROLES = ("arrival", "prefill", "decode")
 """What a column can be."""
 
-COMMON_TIMES = ["arrival_s", "arrival_time", "arrival_timestamp", "arrived_at", "arrival", "timestamp", "arrival_time_s", "arrival_time_ms", "arrival_time_us", "arrival_time_ns", "arrival_ms", "timestamp_s", "timestamp_ms", "timestamp_us", "timestamp_ns", "request_timestamp", "request_time", "request_created_at", "request_start_time", "created_at", "created", "starttime", "start_time", "start_time_s", "start_time_ms", "start_time_ns", "starttimeunixnano", "start_timestamp", "time", "ts", "datetime", "date_time"]
+COMMON_TIMES = (
+    "arrival_s",
+    "arrival_time",
+    "arrival_timestamp",
+    "arrived_at",
+    "arrival",
+    "timestamp",
+    "arrival_time_s",
+    "arrival_time_ms",
+    "arrival_time_us",
+    "arrival_time_ns",
+    "arrival_ms",
+    "timestamp_s",
+    "timestamp_ms",
+    "timestamp_us",
+    "timestamp_ns",
+    "request_timestamp",
+    "request_time",
+    "request_created_at",
+    "request_start_time",
+    "created_at",
+    "created",
+    "starttime",
+    "start_time",
+    "start_time_s",
+    "start_time_ms",
+    "start_time_ns",
+    "starttimeunixnano",
+    "start_timestamp",
+    "time",
+    "ts",
+    "datetime",
+    "date_time",
+)
 """Names of arrival times in many files, those that say most first."""
 
 OWN = "sortedf"
@@ -264,7 +297,7 @@ def _renamed(formats: list[Format], columns: Mapping[str, str]) -> list[Format]:
     """Put given names of columns in place of those of the formats."""
     if not columns:
         return formats
-    names = {role: name.strip() for role, name in columns.items()}
+    names: dict[str, Any] = {role: name.strip() for role, name in columns.items()}
     if {"prefill", "decode"} <= set(names):
         return [Format("columns as given", "", **names, clock=True)]
     own_unit: dict[str, Any] = {"second": 1.0, "clock": True, "seconds_too": False}

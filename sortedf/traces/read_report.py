@@ -15,7 +15,7 @@ _TIME = re.compile(
 )
 _NO_ARRIVAL = re.compile(
     r"first|end|finish|complet|duration|latency|elapsed|ttft|tpot|itl|tbt|process|"
-    r"runtime|updated|taken|queue|zone|response_time|lifetime|time_to|per_"
+    r"runtime|updated|taken|(?<!en)queue|zone|response_time|lifetime|time_to|per_"
 )
 
 

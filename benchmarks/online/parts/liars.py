@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from online.load import rate_of_load
 from online.simulator import simulate
 from sortedf.engine_model import EngineModel
+from sortedf.load import rate_of_load
 from sortedf.step_time import UNIT_STEPS
 from sortedf.traces import Trace
 

@@ -2,7 +2,7 @@
 
 With many more requests than can run at once, a request's latency is its wait, which is
 the work of all requests served before it. A request's work is its share of the least
-seconds for which an engine is busy (`online.load`), in the resource that binds. Under
+seconds for which an engine is busy (`sortedf.load`), in the resource that binds. Under
 first come first served it waits for half of all work on average, whatever its own
 length `o`; under shortest first for the work of the shorter ones. Per token both are
 divided by `o`.

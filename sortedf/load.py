@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 
 
 def busy_s(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
-    """Least time `W` in seconds for which a trace keeps an engine busy."""
-    s, o = trace.prefill.astype(np.float64), trace.decode.astype(np.float64)
+    """Least time `W` in seconds for which a trace keeps an engine busy.
+
+    Requests that can never run are not counted.
+    """
+    pairs = zip(trace.prefill.tolist(), trace.decode.tolist(), strict=True)
+    runs = np.array([rules.refusal(*pair) is None for pair in pairs])
+    s = trace.prefill[runs].astype(np.float64)
+    o = trace.decode[runs].astype(np.float64)
     kv = float((s * o + o * (o - 1) / 2).sum())
     held = kv + rules.extra_slots * float(o.sum())
     tokens = float((s + o - 1).sum())
@@ -53,4 +59,20 @@ def rate_of_load(
     """Return the requests per second at which a trace has the given load."""
     if not 0 < load < np.inf:
         raise ValueError(f"load = {load} but must be a number above 0.")
-    return load * trace.num_requests / busy_s(trace, rules, step_time)
+    busy = busy_s(trace, rules, step_time)
+    if not busy:
+        raise ValueError(f"{trace.name or 'the trace'}: no request can ever run.")
+    return load * trace.num_requests / busy
+
+
+def load_of_rate(
+    rate: float, trace: Trace, rules: EngineModel, step_time: StepTime
+) -> float:
+    """Return the load of a trace whose requests arrive at a rate per second."""
+    return rate * busy_s(trace, rules, step_time) / trace.num_requests
+
+
+def offered_load(trace: Trace, rules: EngineModel, step_time: StepTime) -> float:
+    """Load of a trace with its own arrivals; infinite for a backlog."""
+    last = float(trace.arrival_s.max())
+    return busy_s(trace, rules, step_time) / last if last else np.inf

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.arrivals import arrive
-from online.load import busy_s, rate_of_load
 from online.simulator import simulate
 from sortedf.engine_model import EngineModel
 from sortedf.generator import generate
+from sortedf.load import busy_s, offered_load, rate_of_load
 from sortedf.step_time import PRESETS, UNIT_STEPS
 from sortedf.traces import Trace
 from tests.online.runs import STEP_TIMES
@@ -21,12 +21,6 @@ from tests.strategies import examples, instances
 pytestmark = pytest.mark.kernel
 
 MIX = generate("mix", 300, seed=1)
-
-
-def offered_load(trace, rules, step_time):
-    """Load of a trace with its own arrivals; infinite for a backlog."""
-    last = float(trace.arrival_s.max())
-    return busy_s(trace, rules, step_time) / last if last else np.inf
 
 
 @examples(100)
