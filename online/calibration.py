@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 COUNTS = ("prefill_tokens", "num_decoding", "kv_tokens")
 """Explanatory variables of a step's duration, besides the constant."""
 
+ROUNDS = 12
+"""Rounds of weighting, after which the least sum of absolute errors is near enough."""
+
+TIE = 1e-4
+"""Weight, per step, of the rule that what the constant explains is the constant's."""
+
 LEAST_CONSTANT_S = 1e-9
 """Replaces a fitted constant of 0, since a model's constant must be positive."""
 
@@ -107,21 +113,16 @@ def calibrate(samples: StepSamples) -> Calibration:
     ValueError
         If there are fewer steps than terms, or a duration is not above 0.
     """
-    from scipy.optimize import nnls  # not at the top: slow to import
-
     seen = samples.duration_s
     if len(seen) < 4:
         raise ValueError(f"{len(seen)} steps are too few to fit four terms.")
     if not (np.isfinite(seen).all() and (seen > 0).all()):
         k = int(np.argmin(np.where(np.isfinite(seen), seen, -np.inf)))
         raise ValueError(f"step {k + 1} took {seen[k]:g} s but must take above 0.")
-    terms = np.column_stack([np.ones(len(seen)), samples.counts])
-    # Scaled columns: counts of KV tokens are a million times larger than the constant.
-    scale = np.maximum(terms.max(axis=0), 1.0)
-    weights, _ = nnls(terms / scale, seen)
-    constant, *per_count = (weights / scale).tolist()
-    step_time = StepTime(max(constant, LEAST_CONSTANT_S), *per_count)
-    residual = np.abs(seen - terms @ (weights / scale))
+    terms, scale = _scaled_terms(samples)
+    found = _least_squares(terms, seen)
+    step_time = _step_time(found / scale)
+    residual = np.abs(seen - terms @ found)
     spread = float(((seen - seen.mean()) ** 2).sum())
     unexplained = float((residual**2).sum())
     p50, p90, p99 = np.quantile(residual, [0.5, 0.9, 0.99]).tolist()
@@ -131,6 +132,54 @@ def calibrate(samples: StepSamples) -> Calibration:
         1 - unexplained / spread if spread else 1.0,
         {"p50": p50, "p90": p90, "p99": p99, "max": float(residual.max())},
     )
+
+
+def robust_step_time(samples: StepSamples) -> StepTime:
+    """Fit the terms to steps of a server, some of which were held up by other things.
+
+    The sum of absolute errors is minimised, by reweighted least squares, so that a few
+    steps with a pause do not count. Terms that these steps cannot tell from a constant
+    are 0, since a policy asks for steps with a full cache, perhaps far from them.
+
+    Parameters
+    ----------
+    samples : StepSamples
+        At least one, each with a duration above 0.
+    """
+    seen = samples.duration_s
+    terms, scale = _scaled_terms(samples)
+    typical_s = float(np.median(seen))
+    tie = np.diag([0.0, 1.0, 1.0, 1.0]) * np.sqrt(TIE * len(seen))
+    weight = typical_s / np.maximum(seen, typical_s)
+    for _ in range(ROUNDS):
+        root = np.sqrt(weight)
+        rows = np.vstack([terms * root[:, None], tie])
+        found = _least_squares(rows, np.append(seen * root, np.zeros(4)))
+        residual = np.abs(seen - terms @ found)
+        weight = typical_s / np.maximum(residual, 0.01 * typical_s)
+        weight /= weight.mean()
+    return _step_time(found / scale)
+
+
+def _scaled_terms(samples: StepSamples) -> tuple[Floats, Floats]:
+    """Return the terms of each step, and the scale that they were divided by.
+
+    Counts of KV tokens are a million times larger than the constant.
+    """
+    terms = np.column_stack([np.ones(len(samples.counts)), samples.counts])
+    scale = np.maximum(terms.max(axis=0), 1.0)
+    return terms / scale, scale
+
+
+def _least_squares(terms: Floats, seen: Floats) -> Floats:
+    from scipy.optimize import nnls  # not at the top: slow to import
+
+    return np.asarray(nnls(terms, seen)[0])
+
+
+def _step_time(weights: Floats) -> StepTime:
+    constant, *per_count = weights.tolist()
+    return StepTime(max(constant, LEAST_CONSTANT_S), *per_count)
 
 
 def _unfold(

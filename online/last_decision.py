@@ -43,6 +43,8 @@ class LastDecision:
     all_decode : bool
         Whether every running request made a token in the last step, so that all of them
         decode.
+    step_time : StepTime
+        A new one must be followed by `disturb`.
     """
 
     def __init__(self, rules: EngineModel, step_time: StepTime) -> None:
@@ -52,7 +54,7 @@ class LastDecision:
         self.changed: list[int] = []
         self.all_decode = False
         self._rules = rules
-        self._step_time = step_time
+        self.step_time = step_time
         self._decision = NOTHING
         self._free = 0
         # Whether the only events were that each running request made a token: in the
@@ -114,7 +116,7 @@ class LastDecision:
                 left,
                 self._quiet and not happened and free_blocks <= self._free,
                 self._rules,
-                self._step_time,
+                self.step_time,
                 waiting_ids,
                 ended,
                 changed,

@@ -41,7 +41,8 @@ class State(NamedTuple):
         made one token in each step.
     rules : EngineModel
     step_time : StepTime
-        Step-time model.
+        Step-time model. In a real engine it is measured, so that a later snapshot can
+        have another object.
     ended : sequence of int
         Ids of running or waiting requests that completed or were cancelled since the
         last decision. Their data is still in the table.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from online.executor.running import Started
+    from online.executor.step_meter import StepMeter
     from online.prefix_forest import Chain, PrefixForest
     from online.requests import RequestTable
     from online.state import Decision, Policy
@@ -75,6 +76,8 @@ class PolicyHost:
     step_time : StepTime
     clock : callable
         Returns the time in seconds.
+    meter : StepMeter, optional
+        Measures steps; its model then replaces `step_time`.
     raise_outlived : callable, optional
         Raises the expected lengths of those running requests that have outlived them,
         at once; returns the ids of these.
@@ -101,6 +104,7 @@ class PolicyHost:
         step_time: StepTime,
         clock: Callable[[], float],
         *,
+        meter: StepMeter | None = None,
         raise_outlived: Callable[[Ints], list[int]] | None = None,
         owns_rows: bool,
         recording: bool,
@@ -114,6 +118,7 @@ class PolicyHost:
         self.recording = recording
         self._policy = FallbackPolicy(policy)
         self._clock = clock
+        self._meter = meter
         self._raise_outlived = raise_outlived
         self._next_outlived: float = math.inf
         self._owns_rows = owns_rows
@@ -182,6 +187,8 @@ class PolicyHost:
         """Begin a step, after the decision's evictions."""
         self._preempted = []
         self._cached_tokens = 0
+        if self._meter is not None:
+            self._meter.begin()
 
     def preempted(self, i: int) -> None:
         """Enter that a running request loses its KV."""
@@ -253,17 +260,39 @@ class PolicyHost:
             self.last.after_step(
                 all_decoded=not started, all_made=True, as_decided=as_decided
             )
+            prompts = sum([one.tokens for one in started])
+            self._measure(prompts, len(scheduled) - len(started), quiet=not started)
         else:
             self._advance(scheduled, total, started, num_running, as_decided)
+            out = self._out
+            self._measure(int(out[k.PREFILL_TOKENS]), int(out[k.NUM_DECODING]))
 
-    def leave_uncounted(self, num_scheduled: int) -> None:
-        """Count a step only; the engine updates the table before the next decision."""
+    def leave_uncounted(self, num_scheduled: int, total: int) -> None:
+        """Count a step only; the engine updates the table before the next decision.
+
+        Parameters
+        ----------
+        num_scheduled, total : int
+            Requests served, and their tokens.
+        """
         self.running.catch_up()
+        self._measure(total - num_scheduled, num_scheduled)
         if num_scheduled:
             self.num_steps += 1
         self.uncounted = True
         self.last.disturb()
         self._out[:] = 0
+
+    def _measure(self, prompts: int, decoding: int, *, quiet: bool = False) -> None:
+        """Enter a step's tokens for the measurement of its time."""
+        if self._meter is None:
+            return
+        counts = None
+        if prompts + decoding and self._meter.wants(quiet=quiet):
+            self.running.catch_up()
+            held = int(self.table.ints[k.COMPUTED, self.running.ids()].sum())
+            counts = (prompts, decoding, held)
+        self._meter.planned(counts)
 
     def _copy_running(self) -> None:
         """Copy the running requests from the engine, after changes that it made."""
@@ -394,13 +423,25 @@ class PolicyHost:
         )
 
     @property
-    def has_pending(self) -> bool:
-        """Whether a step was recorded whose completions are not known yet."""
-        return bool(self._pending)
+    def awaits_end(self) -> bool:
+        """Whether a step is recorded or measured, so that `step_done` is needed."""
+        return bool(self._pending) or self._meter is not None
 
-    def complete_record(self, finished: Sequence[int]) -> None:
-        """Add the completions to the record of the earliest step without them."""
-        self._records.append(replace(self._pending.popleft(), finished=finished))
+    def step_done(self, finished: Sequence[int], *, busy: bool) -> None:
+        """End the earliest step under way.
+
+        Parameters
+        ----------
+        finished : sequence of int
+            Requests that completed in it.
+        busy : bool
+            Whether requests are running.
+        """
+        if self._pending:
+            self._records.append(replace(self._pending.popleft(), finished=finished))
+        if self._meter is not None and self._meter.done(busy=busy):
+            self.last.step_time = self._meter.step_time
+            self.last.disturb()
 
     def take_record(self) -> StepRecord:
         """Return the record of the last step that was not returned yet."""

@@ -12,7 +12,7 @@ from online.hint_trust import make_trust
 from online.named import check_options
 from online.predictors import make_predictor
 from sortedf.shown import shown_repr
-from sortedf.step_time import UNIT_STEPS, StepTime
+from sortedf.step_time import StepTime, step_time_of
 
 if TYPE_CHECKING:
     from online.predictors import Predictor
@@ -32,7 +32,12 @@ class SchedulerOptions:
     policy : str
     policy_options : dict
         Options of the policy, including `max_wait_s`: all keys not listed here.
-    step_time : StepTime
+    step_time : StepTime, optional
+        Measured while the engine serves if left out. In the options: seconds, a preset
+        or a file as for `--step-time`, or an object with the model's terms.
+    step_log : str, optional
+        File for a line about each step, as `sortedf calibrate` reads it; an existing
+        one is overwritten.
     max_predicted : int, optional
         See `Hints`.
     predictor : str or dict, optional
@@ -49,7 +54,8 @@ class SchedulerOptions:
 
     policy: str = "svf"
     policy_options: dict[str, Any] = field(default_factory=dict)
-    step_time: StepTime = UNIT_STEPS
+    step_time: StepTime | None = None
+    step_log: str | None = None
     max_predicted: int | None = None
     predictor: str | dict[str, Any] | None = None
     ranker: str | None = None
@@ -79,17 +85,12 @@ class SchedulerOptions:
         rest = dict(options)
         names = (
             "policy", "max_predicted", "predictor", "ranker", "ranker_quantile",
-            "trust_hints",
+            "step_log", "trust_hints",
         )  # fmt: skip
         mine = {name: rest.pop(name) for name in names if name in rest}
         check_options("scheduler class", "sortedf", cls, mine)
-        step_time = rest.pop("step_time", {})
-        if not isinstance(step_time, dict):
-            raise ValueError(
-                f"step_time = {shown_repr(step_time)} but must be an object."
-            )
-        check_options("scheduler class", "step_time", StepTime, step_time)
-        return cls(step_time=StepTime(**step_time), policy_options=rest, **mine)
+        step_time = _step_time(rest.pop("step_time", None))
+        return cls(step_time=step_time, policy_options=rest, **mine)
 
     def make_policy(self) -> Policy:
         """Create a new policy object."""
@@ -114,6 +115,23 @@ class SchedulerOptions:
         from online.ranking.scorer_service import RankerFolder, ScorerService
 
         return ScorerService(RankerFolder(self.ranker, tokenizer, self.ranker_quantile))
+
+
+def _step_time(given: Any) -> StepTime | None:
+    """Step time of an option."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return step_time_of(given)
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return StepTime(given)
+    if isinstance(given, dict):
+        check_options("scheduler class", "step_time", StepTime, given)
+        return StepTime(**given)
+    raise ValueError(
+        f"step_time = {shown_repr(given)} but must be a number of seconds, a preset, a "
+        "file or an object."
+    )
 
 
 def scheduler_options(vllm_config: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from online.executor.prefix_cache import chain_of, forest_of
 from online.executor.preload import preload
 from online.executor.running import Started
 from online.executor.scheduler_options import SchedulerOptions, scheduler_options
+from online.executor.step_meter import StepMeter, open_step_log, shown_step_time
 from online.executor.vllm_rules import rules_of
 from online.executor.vllm_version import refuse_missing_names
 from online.requests import RequestTable
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from online.step_engine import StepRecord
 
 logger = logging.getLogger("sortedf")
+
+engine_logger = logging.getLogger("vllm.sortedf")
+"""For news that are no warnings: vLLM shows those of loggers below its own."""
 
 WHOLE = (RequestStatus.FINISHED_STOPPED, RequestStatus.FINISHED_LENGTH_CAPPED)
 """Final states of completed answers, which were not cancelled."""
@@ -79,7 +83,8 @@ class _WithPolicy:
             slots=self.rules.num_blocks * self.rules.block_size,
             tokenizer=_tokenizer_of(own.vllm_config),
         )
-        preload(options.make_policy(), self.rules, options.step_time)
+        preload(options.make_policy(), self.rules, options.step_time or UNIT_STEPS)
+        self._step_log = open_step_log(options.step_log)
         self.attach(RequestTable(), options.make_policy(), step_time=options.step_time)
 
     def attach(
@@ -87,7 +92,7 @@ class _WithPolicy:
         table: RequestTable,
         policy: Policy,
         *,
-        step_time: StepTime = UNIT_STEPS,
+        step_time: StepTime | None = None,
         clock: Callable[[], float] | None = None,
         id_of: Callable[[Request], int] | None = None,
         recording: bool = False,
@@ -96,6 +101,8 @@ class _WithPolicy:
 
         Parameters
         ----------
+        step_time : StepTime, optional
+            Measured with the clock if left out.
         clock : callable, optional
             Gives the time in seconds; by default seconds since the engine started.
         id_of : callable, optional
@@ -115,12 +122,17 @@ class _WithPolicy:
             lambda name: own.requests[name].sortedf_id,
             forest_of(own, self.waiting.by_id.__getitem__),
         )
+        clock = clock or (lambda: time.monotonic() - self._began)
+        meter = StepMeter(
+            clock, step_time, self.rules.usable_kv, log=self._step_log, show=_show
+        )
         self.host = PolicyHost(
             engine,
             table,
             policy,
-            step_time,
-            clock or (lambda: time.monotonic() - self._began),
+            meter.step_time,
+            clock,
+            meter=meter if meter.is_on else None,
             raise_outlived=(
                 self.expectations.raise_outlived
                 if self.expectations.raises_lengths and id_of is None
@@ -168,7 +180,7 @@ class _WithPolicy:
         if evicted and not scheduled:
             host.num_steps += 1  # the step evicted requests
         if self._cannot_count():
-            host.leave_uncounted(len(scheduled))
+            host.leave_uncounted(len(scheduled), output.total_num_scheduled_tokens)
         else:
             host.count(
                 scheduled,
@@ -191,15 +203,18 @@ class _WithPolicy:
 
     def update_from_output(self, *args: Any, **kwargs: Any) -> Any:
         upper: Any = super()
-        if not self.host.has_pending:
+        own: Any = self
+        if not self.host.awaits_end:
             return upper.update_from_output(*args, **kwargs)
         before = len(self.host.last.ended)
         outputs = upper.update_from_output(*args, **kwargs)
-        self.host.complete_record(self.host.last.ended[before:])
+        self.host.step_done(self.host.last.ended[before:], busy=bool(own.running))
         return outputs
 
     def shutdown(self) -> None:
         self.expectations.close()
+        if self._step_log is not None:
+            self._step_log.close()
         upper: Any = super()
         upper.shutdown()
 
@@ -315,6 +330,10 @@ class PolicyScheduler(_WithPolicy, Scheduler):
 
 class AsyncPolicyScheduler(_WithPolicy, AsyncScheduler):
     """vLLM's async scheduler with a policy of this package."""
+
+
+def _show(step_time: StepTime, num_steps: int) -> None:
+    engine_logger.info("%s", shown_step_time(step_time, num_steps))
 
 
 def _tokenizer_of(vllm_config: Any) -> str | None:

@@ -45,9 +45,9 @@ class DistBoost:
 
     def decide(self, state: State) -> Decision:
         """Start by score, without evictions."""
-        self._progress.update(state)
+        retimed = self._progress.update(state)
         self._queue.update(state)
-        if self.gamma.observe(response_times(state)):
+        if self.gamma.observe(response_times(state)) or retimed:
             self._queue.rank_again(state)
         start = fitting_head(state, self._queue)
         order = None if state.quiet else self._decode_first(state)

@@ -26,9 +26,8 @@ class Attained:
         self.progress = Progress()
 
     def update(self, state: State) -> bool:
-        """Update from a snapshot."""
-        self.progress.update(state)
-        return False
+        """Update from a snapshot; return whether every score changed."""
+        return self.progress.update(state)
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """Seconds of service attained, at least the prompt's."""

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from online.policies.parts.listed import Admission, ListPolicy, by_rank
+from online.policies.parts.listed import Admission, ListPolicy
+from online.policies.parts.ranked_queue import RankedQueue
 from online.policy import register_policy
+from sortedf.engine_model import EngineModel
+from sortedf.step_time import UNIT_STEPS, StepTime
 
 if TYPE_CHECKING:
     from online.policies.parts.ranks import Fields
-    from online.state import Decision, State
-    from sortedf.engine_model import EngineModel
-    from sortedf.step_time import StepTime
+    from online.state import State
 
 
 class OwnWork:
@@ -24,7 +25,7 @@ class OwnWork:
     """
 
     def __init__(self, rules: EngineModel, step_time: StepTime) -> None:
-        self.time = step_time
+        self.rules, self.time = rules, step_time
         self.extra = rules.extra_slots
         self.room = (rules.seqs_cap, rules.usable_kv, rules.tokens_cap)
 
@@ -44,32 +45,33 @@ class OwnWork:
         )
 
 
-class LeastWork:
-    """A list policy whose rank needs the engine and its step times.
+class WorkQueue:
+    """Waiting requests by own work, ranked again with new step times."""
 
-    Parameters
-    ----------
-    admission, backfill
-        See `ListPolicy`.
-    """
+    def __init__(self) -> None:
+        self._rank = OwnWork(EngineModel.vllm(1), UNIT_STEPS)
+        self._queue = RankedQueue(self._of, self._of)
 
-    def __init__(self, admission: Admission, backfill: int) -> None:
-        by_rank(None, admission, backfill)  # raises for bad options before a run
-        self._options = admission, backfill
-        self._policy: ListPolicy | None = None
+    def update(self, state: State) -> None:
+        """Apply what joined and left since the last decision."""
+        retimed = state.step_time is not self._rank.time
+        if retimed or state.rules is not self._rank.rules:
+            self._rank = OwnWork(state.rules, state.step_time)
+            self._queue.rank_again(state)
+        self._queue.update(state)
 
-    def decide(self, state: State) -> Decision:
-        """Start the least work that fits."""
-        if self._policy is None:
-            rank = OwnWork(state.rules, state.step_time)
-            self._policy = by_rank(rank, *self._options)
-        return self._policy.decide(state)
+    def head(self, count: int) -> list[int]:
+        """Return the first `count` ids."""
+        return self._queue.head(count)
+
+    def _of(self, requests: Fields, ids: Any) -> Any:
+        return self._rank(requests, ids)
 
 
 @register_policy(
     "least-work", about="least own work in seconds first", knows="a length"
 )
-def least_work(admission: Admission = "look-ahead", backfill: int = 0) -> LeastWork:
+def least_work(admission: Admission = "look-ahead", backfill: int = 0) -> ListPolicy:
     """Least own work first, by the step times; equals `svf` if only KV is limited.
 
     Parameters
@@ -77,4 +79,4 @@ def least_work(admission: Admission = "look-ahead", backfill: int = 0) -> LeastW
     admission, backfill
         See `ListPolicy`.
     """
-    return LeastWork(admission, backfill)
+    return ListPolicy(WorkQueue(), admission, backfill)

@@ -36,9 +36,8 @@ class Levels:
         self.progress = Progress()
 
     def update(self, state: State) -> bool:
-        """Update from a snapshot."""
-        self.progress.update(state)
-        return False
+        """Update from a snapshot; return whether every score changed."""
+        return self.progress.update(state)
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """Return the number of each queue; a long prompt skips the first ones."""

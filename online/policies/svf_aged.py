@@ -30,7 +30,7 @@ class DueQueue:
 
     The work of a request is the time for which it alone keeps the engine busy; see
     `engine_work_s`. It depends on the engine's rules and step times, which come with
-    the first snapshot and do not change.
+    the snapshots; with new step times all requests are ranked again.
 
     Parameters
     ----------
@@ -47,8 +47,11 @@ class DueQueue:
 
     def update(self, state: State) -> None:
         """Apply what joined and left since the last decision."""
+        retimed = state.step_time is not self._time
         self._rules, self._time = state.rules, state.step_time
         self._queue.update(state)
+        if retimed:
+            self._queue.rank_again(state)
 
     def head(self, count: int) -> list[int]:
         """Return the first `count` ids."""

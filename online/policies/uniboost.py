@@ -51,9 +51,9 @@ class Boosted:
 
     def update(self, state: State) -> bool:
         """Update from a snapshot; return whether gamma, and so every score, changed."""
-        self._progress.update(state)
-        self._guard.update(state)
-        return self.gamma.observe(response_times(state))
+        retimed = self._progress.update(state)
+        self._guard.update(state, retimed)
+        return self.gamma.observe(response_times(state)) or retimed
 
     def score(self, requests: RequestView, ids: Ints) -> NDArray[np.float64]:
         """`phi`, in seconds."""

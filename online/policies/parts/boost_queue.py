@@ -79,8 +79,9 @@ class BoostQueue:
 
     def update(self, state: State) -> None:
         """Apply what joined, left and changed; sort again if all scores changed."""
+        retimed = state.step_time is not self._time
         self._rules, self._time = state.rules, state.step_time
-        refreshed = self._learn(state)
+        refreshed = self._learn(state) or retimed
         self._count(state, refreshed)
         self._queue.update(state)
         if self._adapt() or refreshed:

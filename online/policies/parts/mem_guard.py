@@ -41,10 +41,13 @@ class MemGuard:
         self._progress = progress
         self._at_start: Ints = np.zeros(0, dtype=np.int64)
 
-    def update(self, state: State) -> None:
-        """Update from a snapshot."""
+    def update(self, state: State, retimed: bool) -> None:
+        """Update from a snapshot; `retimed` if it has other step times."""
         self._at_start = grown(self._at_start, state)
-        if state.joined:
+        if retimed:  # other levels: all count as started now
+            ids = np.append(state.waiting, state.running)
+            self._at_start[ids] = self._level(state.requests, ids)
+        elif state.joined:
             # Attained service is constant while a request waits.
             ids = np.array(state.joined, dtype=np.int64)
             self._at_start[ids] = self._level(state.requests, ids)
@@ -80,7 +83,7 @@ class NoGuard:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def update(self, state: State) -> None:
+    def update(self, state: State, retimed: bool) -> None:
         """Update from a snapshot."""
 
     def coarse_s(self, requests: RequestView, ids: Ints) -> Floats:

@@ -36,8 +36,9 @@ class Progress:
         self._step = 0
         self._time: StepTime = UNIT_STEPS
 
-    def update(self, state: State) -> None:
-        """Update from a snapshot."""
+    def update(self, state: State) -> bool:
+        """Update from a snapshot; return whether it has other step times."""
+        retimed = state.step_time is not self._time
         self._time = state.step_time
         self._most = grown(self._most, state)
         # In each quiet step since the last update every running request made a token,
@@ -50,6 +51,7 @@ class Progress:
         output_tokens = state.requests.output_tokens[running]
         self._most[running] = np.maximum(self._most[running], output_tokens)
         self._ran, self._output_tokens, self._step = running, output_tokens, state.step
+        return retimed
 
     def output_tokens(self, ids: Ints) -> Ints:
         """Most output tokens so far."""

@@ -40,7 +40,16 @@ class Outside:
     """
 
     def __init__(
-        self, instance, rules, policy, *, recording, hints=None, trust=None, uncounted=0
+        self,
+        instance,
+        rules,
+        policy,
+        *,
+        recording,
+        hints=None,
+        trust=None,
+        uncounted=0,
+        meter=None,
     ):
         self.engine = StepEngine(
             RequestTable.of_instance(instance), rules, self, always_ask=True
@@ -58,7 +67,7 @@ class Outside:
         self.host = PolicyHost(
             side, RequestTable.of_instance(instance, predicted=hints), policy,
             UNIT_STEPS,
-            lambda: self.now_s, owns_rows=False, recording=recording,
+            lambda: self.now_s, meter=meter, owns_rows=False, recording=recording,
             raise_outlived=None if trust is None else self.raise_outlived,
         )  # fmt: skip
         self.trust = trust
@@ -144,7 +153,7 @@ class Outside:
             host.num_steps += 1
         self.steps += 1
         if self.uncounted and self.steps % self.uncounted == 0:
-            host.leave_uncounted(len(scheduled))
+            host.leave_uncounted(len(scheduled), sum(scheduled.values()))
         else:
             host.count(
                 scheduled,
@@ -165,7 +174,7 @@ class Outside:
             if self.trust is not None:
                 self.trust.ended(i, int(ints[k.OUTPUT_TOKENS, i]))
         if host.recording:
-            host.complete_record(record.finished)
+            host.step_done(record.finished, busy=bool(self.running))
             assert as_lists(host.take_record()) == as_lists(record)
 
 

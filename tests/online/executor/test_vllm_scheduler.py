@@ -6,10 +6,12 @@ import logging
 import os
 import random
 
+import numpy as np
 import pytest
 
 from benchmarks.engine.parts.played_device import played, step
 from online import step_kernels as k
+from online.calibration import calibrate, read_samples
 from online.executor.prompts import random_prompt
 from online.executor.scheduler_options import SchedulerOptions
 from online.policy import make_policy
@@ -17,6 +19,7 @@ from online.processes import SAFE_PATH
 from online.requests import RequestTable
 from online.state import NOTHING, Decision
 from sortedf import Instance
+from sortedf.step_time import StepTime
 from tests.online.executor.conftest import scheduler_of
 
 
@@ -225,7 +228,9 @@ def test_a_liar_is_known_by_its_answers(start_llm):
         ({"trust_hints": "some"}, "trust_hints = 'some' but must be one of: on"),
         ({"trust_hints": "off", "predictor": "history"}, "needs neither a predictor"),
         ({"policy": 3}, "policy = 3 but must be a string"),
-        ({"step_time": 0.025}, "step_time = 0.025 but must be an object"),
+        ({"step_time": [0.025]}, r"step_time = \[0.025\] but must be a number of"),
+        ({"step_time": "b100-gpt"}, "step time 'b100-gpt' is no number of seconds"),
+        ({"step_time": -1}, "constant_s = -1 but must be a number"),
         ({"step_time": {"seconds": 1}}, "has no option 'seconds'"),
         ({"step_time": {"constant_s": "1"}}, "constant_s = '1' but must be a number"),
     ],
@@ -238,6 +243,54 @@ def test_options_that_are_wrong_are_named(change, words):
 
     with pytest.raises(ValueError, match=words):
         start()
+
+
+@pytest.mark.parametrize("given", [0.025, "0.025", {"constant_s": 0.025}])
+def test_a_step_time_is_given_in_any_form(given):
+    assert SchedulerOptions.of({"step_time": given}).step_time == StepTime(0.025)
+
+
+def test_steps_are_measured_while_it_serves(start_llm, tmp_path):
+    """The model, its line and the step log; then a clock of 10 ms, played by hand."""
+    path = tmp_path / "steps.jsonl"
+    llm, sampling_params = start_llm(
+        run_async=False,
+        options={"policy": "svf-aged", "step_log": str(path)},
+        max_num_batched_tokens=512,
+        max_num_seqs=32,
+    )
+    scheduler, core = scheduler_of(llm), llm.llm_engine.engine_core.engine_core
+    prompts, params = mixed_requests(sampling_params, 60)
+    llm.generate(prompts, params, use_tqdm=False)
+    seen = read_samples(path)
+    assert len(seen.duration_s) > 100
+    typical = np.median(seen.counts, axis=0)
+    found = scheduler.host.last.step_time
+    assert found.seconds(*typical) == pytest.approx(np.median(seen.duration_s), rel=0.5)
+    assert calibrate(seen).num_steps == len(seen.duration_s)
+
+    clock, started = [0.0], None
+    scheduler.attach(RequestTable(), make_policy("svf-aged"), clock=lambda: clock[0])
+    draw = random.Random(5)
+    with played(core, 0.0, run_async=False):
+        for j in range(2000):
+            long_one = j == 300
+            if j % 3 == 0:
+                most = 130 if long_one else draw.randint(60, 120)
+                prompt = {"prompt_token_ids": random_prompt(j, 130 if long_one else 20)}
+                own = sampling_params(
+                    max_tokens=most, ignore_eos=True, detokenize=False
+                )
+                llm.llm_engine.add_request(str(j), prompt, own)
+            step(core)
+            clock[0] += 0.01
+            running = {r.num_prompt_tokens for r in scheduler.running}
+            if 130 in running:
+                started = j
+                break
+        llm.llm_engine.abort_request([str(j) for j in range(0, 2000, 3)])
+    assert started is not None
+    assert scheduler.host.policy is not None
 
 
 class Failing:
