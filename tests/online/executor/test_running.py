@@ -60,3 +60,19 @@ def test_a_prompt_in_parts_does_not_start_whole(table):
     running.catch_up()
     assert table.ints[k.COMPUTED, :2].tolist() == [10, 10]
     assert output_tokens(table)[:2] == [1, 1]
+
+
+def test_a_request_that_starts_again_computes_its_answer_so_far_too(table):
+    table.ints[k.OUTPUT_TOKENS, 3] = 4
+    running = Running(table, 6)
+    assert not running.start_whole([Started(3, 10, 10)])
+    assert running.start_whole([Started(3, 14, 14)])
+
+
+def test_tokens_so_far_are_entered_before_others_run(table):
+    running = Running(table, 6)
+    running.start([0, 1])
+    running.each_made_one(1)
+    running.replace([1, 2])
+    assert running.ids().tolist() == [1, 2]
+    assert table.ints[k.OUTPUT_TOKENS, :3].tolist() == [1, 1, 0]
