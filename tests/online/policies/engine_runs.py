@@ -29,6 +29,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "fcfs": [{"admission": "look-ahead", "backfill": 2}],
     "hrrn": [{"service": "prompt"}, {"admission": "look-ahead"}],
     "las": [{"hysteresis": 2.0}],
+    "longest-prefix": [{"most_passed": 2, "window": 3}],
     "mlfq": [{"quantum": 2}],
     "pars": [{"starvation_s": 5.0}],
     "sorted-f-amin": [{"factor": 2.0}, {"every": 0, "groups": "exact"}],
