@@ -116,7 +116,8 @@ def plan_run(
     ValueError
         If the mode or the method is unknown, or an option out of range.
     """
-    rules = replace(rules, prefix_caching=False)  # prompts of a run share nothing
+    # Prompts of a run share prefixes only under a policy, which finds them itself.
+    rules = replace(rules, prefix_caching=False)
     if mode == "policy":
         make_policy(method, **options)  # raises for bad options before the run
         return RunPlan(lambda: make_policy(method, **options))

@@ -18,6 +18,8 @@ from online.step_engine import StepEngine
 from sortedf import Instance
 from sortedf.engine_model import EngineModel
 from sortedf.errors import MissingExtraError
+from sortedf.request_set import RequestSet
+from sortedf.traces.prefix_ids import PrefixIds
 
 JUNK = st.none() | st.text() | st.booleans() | st.floats() | st.integers()
 
@@ -71,6 +73,16 @@ def test_plans_are_kept_to_the_step(method, tokens):
     assert not execution.log.preemptions.any()
     if tokens is not None:
         assert tokens_per_step(instance, plan.plan.start).max() <= tokens
+
+
+def test_a_plan_shares_prefixes_but_that_of_a_run_does_not():
+    """The prompts of a planned run are random: the ids of a trace are not theirs."""
+    ids = PrefixIds.of_lists([[1, 2, 3]] * 4, tokens_per_id=32)
+    requests = RequestSet([97] * 4, [8] * 4, prefix_ids=ids)
+    rules = EngineModel.vllm(256, 32, prefix_caching=True)
+    assert plan_for(requests, rules, "svf").start.tolist() == [0, 0, 0, 0]
+    run = plan_run(requests, rules, "svf")
+    assert run.plan.start.tolist() == [0, 0, 8, 8]
 
 
 def test_plans_use_the_last_block():
