@@ -125,7 +125,9 @@ class _Sums:
         self.rules = workload.rules
         size = self.rules.block_size
         self.last = len(prices[0])
-        longest = int(workload.decode.max()) + int(workload.prefill.max())
+        longest = int(workload.decode.max(initial=1)) + int(
+            workload.prefill.max(initial=1)
+        )
         self.k, self.m, self.b = (
             np.concatenate([[0], np.cumsum(np.pad(p, (0, longest + size)))])
             for p in prices

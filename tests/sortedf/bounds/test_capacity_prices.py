@@ -67,7 +67,7 @@ def test_it_is_better_than_all_other_bounds_where_two_caps_bind(tmp_path):
     assert proven_bound(instance, read_certificate(tmp_path / "proof.json")) == (
         found.value
     )
-    assert solve(instance, time_limit=3).gap < 0.03
+    assert solve(instance).gap < 0.03
 
 
 @pytest.mark.parametrize(
