@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from sortedf.step_time.presets import PRESETS
 
 if TYPE_CHECKING:
     from os import PathLike
+
+logger = logging.getLogger("sortedf")
 
 NAMES = tuple(field.name for field in fields(StepTime))
 
@@ -33,6 +36,11 @@ def step_time_of(text: str) -> StepTime:
         `constant_s`, `prefill_token_s`, `running_s` and `kv_token_s`.
     """
     if text in PRESETS:
+        logger.warning(
+            "step time %s is computed from data sheets, not measured; "
+            "`sortedf calibrate` fits one to an engine's own log.",
+            text,
+        )
         return PRESETS[text]
     try:
         seconds = float(text)

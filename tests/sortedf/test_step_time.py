@@ -24,7 +24,7 @@ def test_presets_are_plausible(name):
     """A decode step of 30 requests, and 2,000 prompt tokens, in a fraction of 1 s."""
     step_time = step_time_of(name)
     decode = step_time.seconds(0, 30, 30 * 1000)
-    assert 0.005 < decode < 0.06
+    assert 0.005 < decode < (0.15 if name.startswith("l4") else 0.06)
     assert 2 * decode < step_time.seconds(2000, 30, 30 * 1000) < 1
     assert not step_time.is_constant
 
@@ -69,6 +69,25 @@ def test_bad_files(tmp_path, content, message):
     with pytest.raises(StepTimeError, match=message) as caught:
         step_time_of(str(path))
     assert str(path) in str(caught.value)
+
+
+def test_cards_differ_as_their_memory_and_arithmetic_do():
+    """The same model: each token by operations, each step by bandwidth."""
+    a100, h100, h200, l4 = (
+        PRESETS[f"{card}-llama-3-8b"] for card in ("a100", "h100", "h200", "l4")
+    )
+    assert h100.prefill_token_s == h200.prefill_token_s < a100.prefill_token_s
+    assert a100.prefill_token_s / h100.prefill_token_s == pytest.approx(989 / 312)
+    assert h200.constant_s < h100.constant_s < a100.constant_s < l4.constant_s
+    assert l4.constant_s / h200.constant_s == pytest.approx(16)
+
+
+def test_a_preset_is_said_to_be_computed_and_not_measured(caplog):
+    step_time_of("l4-qwen3-8b")
+    assert "step time l4-qwen3-8b is computed from data sheets" in caplog.text
+    caplog.clear()
+    step_time_of("0.02")
+    assert not caplog.text
 
 
 def test_neither_number_nor_file_nor_preset():
