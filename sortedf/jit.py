@@ -9,7 +9,7 @@ import numba
 from numba.core import event
 from numba.core.types import unliteral
 
-from sortedf.kernel_cache import KernelCache
+from sortedf.kernel_cache import cache_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
+
+UNCACHED = (
+    "no folder can be written to, so that every run compiles again; set "
+    "NUMBA_CACHE_DIR to a folder for the compiled code."
+)
+"""Log message before the first compilation if the machine code cannot be kept."""
 
 COMPILING = "compiling for this machine, once; it may take half a minute."
 """Log message before the first compilation on a machine."""
@@ -33,7 +39,11 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     # Kernels are not called from C, so numba's C wrapper need not be compiled.
     jitted: Any = numba.njit(nogil=True, no_cfunc_wrapper=True)(function)
     if not numba.config.DISABLE_JIT:
-        jitted._cache = KernelCache(jitted.py_func)
+        cache = cache_of(jitted.py_func)
+        if cache is None:  # numba's own default keeps nothing
+            _FIRST.uncached = True
+        else:
+            jitted._cache = cache
         _take_numbers_by_type(jitted)
         _FIRST.ours.add(jitted)
     compiled: Callable[P, R] = jitted
@@ -45,12 +55,13 @@ class _FirstCompiled(event.Listener):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.ours: set[Any] = set()
+        self.uncached = False
         self._logged = False
 
     def on_start(self, event: Any) -> None:
         if not self._logged and event.data["dispatcher"] in self.ours:
             self._logged = True
-            logger.info(COMPILING)
+            logger.info(UNCACHED if self.uncached else COMPILING)
 
     def on_end(self, event: Any) -> None:
         pass

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 UNREADABLE = (AttributeError, ImportError, EOFError, pickle.UnpicklingError)
 """Errors at reading an index that other code has written."""
 
+NO_FOLDER = "no locator available"
+"""Part of numba's message where machine code can be kept in no folder."""
+
 CONSTANTS = (int, float, complex, str, bytes, tuple, np.generic, type(None))
 """Types of values that are compiled in as constants."""
 
@@ -67,6 +70,21 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def _version(self) -> str:
         # At the first call, since a kernel may use names defined after it in its file.
         return f"{numba.__version__} {fingerprint(self._function)}"
+
+
+def cache_of(function: FunctionType) -> KernelCache | None:
+    """Return the cache of a kernel, None if no folder can be written to.
+
+    numba raises a RuntimeError at the import of a kernel if neither the folder of its
+    file nor the user's cache folder can be written to, as in a container whose root is
+    read-only.
+    """
+    try:
+        return KernelCache(function)
+    except RuntimeError as error:
+        if NO_FOLDER not in str(error):
+            raise
+        return None
 
 
 class _Index(IndexDataCacheFile):  # type: ignore[misc]

@@ -8,6 +8,7 @@ import sys
 
 import numba
 import pytest
+from numba.core.caching import CacheImpl
 
 from sortedf import jit
 from sortedf.jit import kernel
@@ -47,5 +48,22 @@ def test_the_first_run_says_what_it_waits_for(tmp_path):
         ).stderr
         for _ in range(2)
     ]
-    line = "" if numba.config.DISABLE_JIT else f"sortedf: {jit.COMPILING}\n"
-    assert said == [line, ""]
+    line = [] if numba.config.DISABLE_JIT else [f"sortedf: {jit.COMPILING}"]
+    # The first line says what was read.
+    assert [text.splitlines()[1:] for text in said] == [line, []]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_kernels_run_without_a_folder_for_compiled_code(monkeypatch, caplog):
+    """In a read-only container every command ended in a traceback of numba."""
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    monkeypatch.setattr(jit._FIRST, "_logged", False)
+    monkeypatch.setattr(jit._FIRST, "uncached", False)
+    caplog.set_level("INFO", "sortedf.jit")
+
+    @kernel
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    assert doubled(4) == 8
+    assert jit.UNCACHED in caplog.text
