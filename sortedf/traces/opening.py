@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
+PACKED = {
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -d"),
+    b"\xfd7zXZ\0": ("xz", "xz -d"),
+    b"BZh": ("bzip2", "bzip2 -d"),
+    b"PK\x03\x04": ("zip", "unzip"),
+    b"7z\xbc\xaf": ("7-Zip", "7z x"),
+}
+"""Kinds of packed files that are not read, and what unpacks them, by first bytes."""
+
+
 @contextmanager
 def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
     """Open `path` for reading bytes, unpacked if it is gzip.
@@ -28,7 +38,14 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
         raise TraceError(f"{path!r} cannot be read: it is no file name.")
     try:
         with open(path, "rb") as raw:
-            if raw.peek(2)[:2] != GZIP_MAGIC:
+            head = raw.peek(8)
+            for magic, (kind, command) in PACKED.items():
+                if head.startswith(magic):
+                    raise TraceError(
+                        f"{path} is packed by {kind}, which is not read; unpack it "
+                        f"first ({command}), or pack it by gzip."
+                    )
+            if head[:2] != GZIP_MAGIC:
                 yield raw
             else:
                 # BufferedReader splits lines in C, GzipFile in Python.

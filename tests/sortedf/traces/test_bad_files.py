@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import bz2
 import gzip
+import lzma
 import re
 
 import pytest
@@ -264,3 +266,19 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
     path = put(tmp_path, OWN)
     monkeypatch.setattr(builtins, "open", refuse)
     assert refusal(path) == "trace.dat cannot be read: Permission denied."
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (bz2.compress(OWN.encode()), "bzip2 -d"),
+        (lzma.compress(OWN.encode()), "xz -d"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd -d"),
+        (b"PK\x03\x04\x14\0", "unzip"),
+        (b"7z\xbc\xaf\x27\x1c", "7z x"),
+    ],
+)
+def test_packed_files_are_refused_with_the_cure(tmp_path, content, word):
+    """They were "no UTF-8" or "no text", which says nothing of what to do."""
+    with pytest.raises(TraceError, match=word):
+        read_trace(put(tmp_path, content))

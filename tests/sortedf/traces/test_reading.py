@@ -107,6 +107,41 @@ TABLES = {
         [44, 109],
         [0, 1.5],
     ),
+    "token_usage": (
+        "input/output tokens",
+        "created_at,input_tokens,output_tokens\n0,9,4\n2,7,5\n",
+        [9, 7],
+        [4, 5],
+        [0, 2],
+    ),
+    "splitwise_sim": (
+        "splitwise-sim",
+        "arrival_timestamp,prompt_size,token_size\n0,9,4\n2,7,5\n",
+        [9, 7],
+        [4, 5],
+        [0, 2],
+    ),
+    "llmperf": (
+        "LLMPerf",
+        "start_time,number_input_tokens,number_output_tokens\n0,9,4\n2,7,5\n",
+        [9, 7],
+        [4, 5],
+        [0, 2],
+    ),
+    "llm_serving_sim": (
+        "LLMServingSim",
+        "arrival_time_ns,input_toks,output_toks\n0,9,4\n2000000000,7,5\n",
+        [9, 7],
+        [4, 5],
+        [0, 2],
+    ),
+    "guidellm": (
+        "GuideLLM",
+        "timestamp,prompt_tokens_count,output_tokens_count\n0,9,4\n2,7,5\n",
+        [9, 7],
+        [4, 5],
+        [0, 2],
+    ),
     "mooncake": (
         "Mooncake",
         '{"timestamp": 27482, "input_length": 6955, "output_length": 52,'
