@@ -177,7 +177,6 @@ def choose(
             if left < num_guarded or not (
                 score[places[left]] > candidate_score[c] + hysteresis
             ):
-                left += 1
                 fits = False
                 break
             j = running[places[left]]
