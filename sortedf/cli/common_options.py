@@ -12,7 +12,10 @@ BOUND_NAMES = "{bounds}"
 """Placeholder for the names of all bounds in help texts; see `NamesInHelp`."""
 
 TraceArgument = Annotated[
-    Path, typer.Argument(help="CSV, JSONL, JSON or Parquet, plain or gzip.")
+    Path,
+    typer.Argument(
+        help="CSV, JSONL, JSON or Parquet, plain or gzip; - for standard input."
+    ),
 ]
 StepSecondsOption = Annotated[
     str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ PACKED = {
 
 @contextmanager
 def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
-    """Open `path` for reading bytes, unpacked if it is gzip.
+    """Open `path`, "-" for standard input, for reading bytes, unpacked if it is gzip.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
     if not path or "\0" in path:
         raise TraceError(f"{path!r} cannot be read: it is no file name.")
     try:
-        with open(path, "rb") as raw:
+        with _raw(path) as raw:
             head = raw.peek(8)
             for magic, (kind, command) in PACKED.items():
                 if head.startswith(magic):
@@ -58,6 +59,18 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"{path} cannot be read: {reason}.") from error
+
+
+@contextmanager
+def _raw(path: str) -> Iterator[io.BufferedReader[Any]]:
+    """Open a file, or standard input for "-", which stays open."""
+    if path != "-":
+        with open(path, "rb") as raw:
+            yield raw
+    elif sys.stdin is None:
+        raise TraceError("standard input is closed.")
+    else:
+        yield sys.stdin.buffer  # type: ignore[misc]
 
 
 def text_lines(lines: Iterable[bytes], path: str, number: int = 1) -> Iterator[str]:

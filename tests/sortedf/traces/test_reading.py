@@ -354,3 +354,22 @@ def test_wrong_ids_are_named(tmp_path, ids, words):
     )
     with pytest.raises(TraceError, match=f"line 1.*{words}"):
         read_trace(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_dash_is_standard_input(monkeypatch, packed):
+    """A pipe needs no file, and is unpacked as files are."""
+    content = f"{OWN}5,10,3\n6.5,20,4\n".encode()
+    read_end, write_end = os.pipe()
+    os.write(write_end, gzip.compress(content) if packed else content)
+    os.close(write_end)
+    with open(read_end) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert read_trace("-").prefill.tolist() == [10, 20]
+
+
+def test_closed_standard_input_is_said(monkeypatch):
+    """Python has None in its place."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(TraceError, match="standard input is closed"):
+        read_trace("-")
