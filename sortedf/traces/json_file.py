@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sortedf.errors import TraceError
 from sortedf.json_values import json_lines, parse_json, require_object
 from sortedf.traces.columns import numbers_in_objects
-from sortedf.traces.format import TextFormat, match_object
+from sortedf.traces.format import COMMON_TIMES, TextFormat, match_object
 from sortedf.traces.prefix_ids import BlockIds
 from sortedf.traces.source import Chunk, Source, in_chunks
 from sortedf.traces.token_counts import TextTokens
@@ -84,6 +84,8 @@ def _table_source(
     ids_key = "" if match.ids is None else keys[match.ids[0]]
     turns = match.turns and (keys[match.turns[0]], keys[match.turns[1]])
 
+    late = {match.format.arrival, *COMMON_TIMES}
+
     def chunks() -> Iterator[Chunk]:
         for chunk in in_chunks(records):
             numbers = [number for number, _ in chunk]
@@ -91,7 +93,7 @@ def _table_source(
             o = _column(chunk, decode, unit, path)
             times = None if arrival is None else _column(chunk, arrival, unit, path)
             if times is None:
-                _refuse_late_key(chunk, match.format.arrival, unit, path)
+                _refuse_late_key(chunk, late, unit, path)
             ids = _column(chunk, ids_key, unit, path) if ids_key else None
             both = turns and (
                 _column(chunk, turns[0], unit, path),
@@ -184,10 +186,11 @@ def _column(
 
 
 def _refuse_late_key(
-    chunk: list[NumberedRecord], key: str, unit: str, path: str
+    chunk: list[NumberedRecord], late: set[str], unit: str, path: str
 ) -> None:
     for number, record in chunk:
-        if key in record:
+        if found := late.intersection(record):
+            key = min(found)
             raise TraceError(
                 f"{path}: {unit} {number} has {key} but the first object has not; "
                 "every object must have the same keys."

@@ -122,3 +122,11 @@ def test_missing_and_unknown_names_are_refused(tmp_path):
         read_trace(path, columns={"start": "when"})
     with pytest.raises(ValueError, match="choose one of: s, ms"):
         read_trace(path, time_unit="minutes")
+
+
+def test_times_that_only_later_objects_have_are_refused(tmp_path):
+    """They were dropped without a word."""
+    first = json.dumps({"prefill_tokens": 4, "decode_tokens": 2})
+    later = json.dumps({"prefill_tokens": 4, "decode_tokens": 2, "timestamp": 5})
+    with pytest.raises(TraceError, match="line 2 has timestamp but the first"):
+        read_trace(put(tmp_path, f"{first}\n{later}\n"))
