@@ -38,7 +38,7 @@ from sortedf import EngineModel, Instance, bound, solve
 from sortedf.shared_prefixes import SharedPrefixes
 from tests import naive
 
-NAMES = ("own-parts", "equal-charges", "split-prices")
+NAMES = ("own-parts", "equal-charges", "split-prices", "joint-values")
 
 
 def documents(num: int, prefix: int, long: int) -> Instance:

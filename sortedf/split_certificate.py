@@ -15,21 +15,29 @@ all running requests pay at most `lambda_k` times the KV held, which is at most 
     TEL  >=  sum_i min_{t >= a_i} [t + o_i - a_i + what i pays from t on]
              - M sum_k lambda_k (steps of k).
 
+Where a request's leaf is not paid for in full, the rest is paid in each step in which
+any request of that leaf runs. Values `v_i` that `sortedf.joint_values` finds valid for
+it take the place of the minima in the sum.
+
 This file shares no code with the bounds: it recomputes all of it from the instance and
 the numbers of the certificate alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sortedf.arrays import exact_sum
 from sortedf.claim import Claim
 from sortedf.errors import CertificateError
+from sortedf.joint_values import MOST_PAID, excess
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from sortedf.instance import Instance
@@ -58,6 +66,8 @@ class SplitCertificate(Claim):
         Pairs of a node and a request below it.
     pays : int64 array, shape (p * K,)
         `x_imk 2^q`, by pair.
+    value : int64 array, shape (n,) or empty
+        `v_i 2^q`, from the arrival on; empty for the minima.
     """
 
     scale_bits: int
@@ -67,6 +77,7 @@ class SplitCertificate(Claim):
     node: Ints
     member: Ints
     pays: Ints
+    value: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
@@ -75,7 +86,40 @@ def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
     Raises
     ------
     CertificateError
-        If the split is not valid, or a number is out of range.
+        If the split or the values are not valid, or a number is out of range.
+    """
+    costs, rest = _costs_and_rest(instance, certificate)
+    if len(certificate.value):
+        over = _excess(instance, certificate, costs, rest)
+        if over.any():
+            i = int(np.argmax(over > 0))
+            raise CertificateError(
+                f"the values of request {i} and those of its leaf are higher than what "
+                "they can cost."
+            )
+        total = exact_sum(certificate.value)
+    else:
+        total = sum(int(costs(i).min()) for i in range(instance.num_requests))
+    total -= exact_sum(instance.arrival) << certificate.scale_bits
+    length = np.diff(certificate.end, prepend=0)
+    total -= instance.usable_kv * sum(
+        p * d for p, d in zip(certificate.price.tolist(), length.tolist(), strict=True)
+    )
+    bound: int = -(-total >> certificate.scale_bits)
+    return bound
+
+
+def value_excess(instance: Instance, certificate: SplitCertificate) -> Ints:
+    """Return by how much to lower the value of each request to make them valid."""
+    return _excess(instance, certificate, *_costs_and_rest(instance, certificate))
+
+
+def _costs_and_rest(
+    instance: Instance, certificate: SplitCertificate
+) -> tuple[Callable[[int], Ints], Ints]:
+    """Check the split; return costs by start, and what is left of nodes' prices.
+
+    The rest is by node, with a row of zeros for no node at the end.
     """
     shared, block = instance.prefixes, instance.engine.block_size
     if shared is None:
@@ -83,6 +127,11 @@ def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
     steps, count = len(certificate.end), len(shared)
     length = np.diff(certificate.end, prepend=0)
     _refuse_bad(certificate, length, count)
+    if len(certificate.value) not in (0, instance.num_requests):
+        raise CertificateError(
+            f"value has {len(certificate.value)} entries but must have none or "
+            f"{instance.num_requests}."
+        )
     price = certificate.price
     own = certificate.own.reshape(count, steps)
     pays = certificate.pays.reshape(-1, steps)
@@ -97,41 +146,64 @@ def split_proves(instance: Instance, certificate: SplitCertificate) -> int:
             raise CertificateError(f"pair {pair}: request {i} is not below node {m}.")
         by_request[i].append(pair)
         paid[m] = [a + b for a, b in zip(paid[m], pays[pair].tolist(), strict=True)]
+    rest = np.zeros((count + 1, steps), dtype=np.int64)  # of no leaf at the end
+    most_rest = MOST_PAID // int(length.sum() + 1)  # less is valid, too
     depth: list[int] = []
     for m, above in enumerate(shared.parent.tolist()):
         depth.append(int(shared.blocks[m]) + (depth[above] if above >= 0 else 0))
         room, size = budget - depth[m] * block, int(shared.blocks[m]) * block
         for k in range(steps):
-            if paid[m][k] + int(own[m, k]) * room > int(price[k]) * size:
+            left = int(price[k]) * size - paid[m][k] - int(own[m, k]) * room
+            rest[m, k] = min(max(left, 0), most_rest)
+            if left < 0:
                 raise CertificateError(
                     f"the requests below node {m} pay more than its price in stretch "
                     f"{k}."
                 )
-    total = -budget * sum(
-        p * d for p, d in zip(price.tolist(), length.tolist(), strict=True)
-    )
-    for i, (s, o, a) in enumerate(
-        zip(
-            instance.prefill.tolist(),
-            instance.decode.tolist(),
-            instance.arrival.tolist(),
-            strict=True,
+
+    def costs(i: int) -> Ints:
+        s, o, a = (
+            int(x[i]) for x in (instance.prefill, instance.decode, instance.arrival)
         )
-    ):
-        rest = s - (depth[path[i][0]] * block if path[i] else 0)
+        s -= depth[path[i][0]] * block if path[i] else 0
         token = price + own[path[i]].sum(axis=0)
         flat = pays[by_request[i]].sum(axis=0)
-        total += _least_cost(
-            rest, o, a, block, certificate.end, token, flat, certificate.scale_bits
-        ) - (a << certificate.scale_bits)  # fmt: skip
-    bound: int = -(-total >> certificate.scale_bits)
-    return bound
+        return _start_costs(
+            s, o, a, block, certificate.end, token, flat, certificate.scale_bits
+        )
+
+    return costs, rest
 
 
-def _least_cost(
+def _excess(
+    instance: Instance,
+    certificate: SplitCertificate,
+    costs: Callable[[int], Ints],
+    rest: Ints,
+) -> Ints:
+    """Return by how much the values of each request's leaf are too high."""
+    shared, decode = instance.prefixes, instance.decode
+    assert shared is not None
+    groups: dict[int, list[int]] = {}
+    for i in np.lexsort((np.arange(len(decode)), decode)).tolist():
+        leaf = int(shared.leaf[i])
+        # Requests without a leaf hold nothing together.
+        groups.setdefault(leaf if leaf >= 0 else -1 - i, []).append(i)
+    over = np.zeros(len(decode), dtype=np.int64)
+    for leaf, ids in groups.items():
+        members = (
+            (int(decode[i]), int(instance.arrival[i]), costs(i),
+             int(certificate.value[i]))
+            for i in ids
+        )  # fmt: skip
+        over[ids] = excess(members, certificate.end, rest[max(leaf, -1)])
+    return over
+
+
+def _start_costs(
     s: int, o: int, a: int, block: int, ends: Ints, token: Ints, flat: Ints, bits: int
-) -> int:
-    """Least `2^q (t + o)` plus what is paid, over all starts `t >= a`.
+) -> Ints:
+    """Return `2^q (t + o)` plus what is paid, for each start `t >= a` that can be best.
 
     Own tokens `s` are without shared ones. After the last price nothing is paid, so no
     start after that step is better than a start in it.
@@ -146,7 +218,7 @@ def _least_cost(
     if most + ((max(a, last) + o) << bits) >= LIMIT:
         raise CertificateError("the prices are too large for exact 64-bit arithmetic.")
     if a >= last:
-        return (a + o) << bits
+        return np.array([(a + o) << bits])
     steps = np.arange(o + 1)
     tokens = _rounded_sum(s + steps, block) - _rounded_sum(np.array(s), block)
     dropped, freed = -np.diff(token, append=0), -np.diff(flat, append=0)
@@ -161,7 +233,7 @@ def _least_cost(
         first = max(a, end - o + 1)
         if first < end:
             cost[first - a : end - a] += part[k, end - first : 0 : -1]
-    return int(cost.min())
+    return cost
 
 
 def _rounded_sum(tokens: Ints, block: int) -> Ints:
@@ -191,3 +263,6 @@ def _refuse_bad(certificate: SplitCertificate, length: Ints, count: int) -> None
         values = getattr(certificate, name)
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 2**50:
             raise CertificateError(f"{name} must hold integers from 0 to 2^50.")
+    value = certificate.value
+    if len(value) and not 0 <= int(value.min()) <= int(value.max()) < LIMIT:
+        raise CertificateError("value must hold integers from 0 to 2^62.")

@@ -44,7 +44,7 @@ WINDOWS = (0, 5, 20, 100)
 TINY = 3000
 """Forests of up to 4 requests whose optimum is found by trying every start."""
 
-TINY_BOUNDS = ("own-parts", "equal-charges", "split-prices")
+TINY_BOUNDS = ("own-parts", "equal-charges", "split-prices", "joint-values")
 
 
 def run(settings: Settings) -> list[Row]:
@@ -73,7 +73,7 @@ def _cell(trace: Trace, budget: int, limit: int) -> Row:
     """Solve a backlog by all methods."""
     engine = EngineModel(budget, BLOCK, prefix_caching=True)
     instance, _ = trace.to_instance(engine=engine, backlog=True, drop_oversize=True)
-    proven = bound(instance, "split-prices", time_limit=limit)
+    proven = bound(instance, "joint-values", time_limit=limit)
     charged = bound(instance, "equal-charges", time_limit=limit)
     for found in (proven, charged):
         assert found.certificate is not None, "both bounds always have one"
@@ -98,7 +98,7 @@ def _cell(trace: Trace, budget: int, limit: int) -> Row:
         "mean": means,
         "hit_rate": hits,
         "bounds": {
-            "split-prices": proven.value / n, "equal-charges": charged.value / n
+            "joint-values": proven.value / n, "equal-charges": charged.value / n
         },
     }  # fmt: skip
 
@@ -198,8 +198,8 @@ def page(rows: list[Row]) -> str:
         f"{tiny['forests']:,} forests of up to 4 requests against brute force: "
         f"{tiny['violations']} bounds or certificates above the optimum, "
         f"{tiny['infeasible']} infeasible schedules; `auto` is optimal in "
-        f"{tiny['optimal'] / tiny['forests']:.1%}, `split-prices` tight in "
-        f"{tiny['tight']['split-prices'] / tiny['forests']:.1%}.",
+        f"{tiny['optimal'] / tiny['forests']:.1%}, `joint-values` tight in "
+        f"{tiny['tight']['joint-values'] / tiny['forests']:.1%}.",
     ]
     return "\n\n".join(body)
 

@@ -22,7 +22,7 @@ import numpy as np
 from sortedf.arrays import exact_sum
 from sortedf.bounds.charged import own_parts
 from sortedf.bounds.split_kernels import least_costs, shares_of_starts
-from sortedf.bounds.table import Bound, Stage, always, register_bound
+from sortedf.bounds.table import Bound, Stage, register_bound
 from sortedf.certificate import instance_hash
 from sortedf.methods.subtrees import subtree_order
 from sortedf.placement import place
@@ -60,7 +60,6 @@ UNDECIDED = -2.0
     "split-prices",
     about="prices of KV by step, those of shared prefixes split among requests",
     cost="O(n) for each round; anytime with a limit",
-    quick=always,
     stage=Stage.CLIMB,
     shared=True,
 )
@@ -73,7 +72,7 @@ def split_prices(instance: Instance, options: BoundOptions) -> Bound:
     interrupted = False
     try:
         for done in range(rounds):
-            climb.step(max(done / rounds, _time_spent(options)))
+            climb.step(max(done / rounds, time_spent(options)))
             options.report(int(climb.best), 0)
             if options.out_of_time() or options.reached(int(climb.best)):
                 break
@@ -85,7 +84,7 @@ def split_prices(instance: Instance, options: BoundOptions) -> Bound:
     return Bound(certificate.bound, certificate, interrupted=interrupted)
 
 
-def _time_spent(options: BoundOptions) -> float:
+def time_spent(options: BoundOptions) -> float:
     """Part of the time limit that has passed; 0 without one."""
     if not options.time_limit_s:
         return 0.0
