@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 SHARE_OF_TIME = 0.25
-"""Share of the time limit taken; in "auto" the rest is for `joint-values`, which is
+"""Share of the time limit taken; in "auto" the rest is for `split-prices`, which is
 usually better.
 """
 

@@ -24,7 +24,7 @@ from sortedf.arrays import exact_sum
 from sortedf.bounds.charged import own_parts
 from sortedf.bounds.joint_kernels import joint_excess, window_costs
 from sortedf.bounds.split_prices import POINTS, split_prices, time_spent
-from sortedf.bounds.table import Bound, Stage, always, register_bound
+from sortedf.bounds.table import Bound, Stage, register_bound
 from sortedf.errors import CertificateError
 from sortedf.split_certificate import SplitCertificate, value_excess
 
@@ -63,7 +63,6 @@ WIDTHS = (0.004, 0.0004)
     "joint-values",
     about="prices of KV by step, paid for a prefix by all that hold it together",
     cost="O(n) for each round; anytime with a limit",
-    quick=always,
     stage=Stage.CLIMB,
     shared=True,
 )
@@ -270,8 +269,8 @@ class JointClimb:
         )
         value = np.floor(np.maximum(self._kept[2], 0) * scale).astype(np.int64)
         made = SplitCertificate(
-            split.instance_hash, 0, split.scale_bits, split.end, whole, by_tokens.ravel(),
-            split.node, split.member, by_request.ravel(), value,
+            split.instance_hash, 0, split.scale_bits, split.end, whole,
+            by_tokens.ravel(), split.node, split.member, by_request.ravel(), value,
         )  # fmt: skip
         try:
             value = value - value_excess(instance, made)

@@ -22,7 +22,7 @@ import numpy as np
 from sortedf.arrays import exact_sum
 from sortedf.bounds.charged import own_parts
 from sortedf.bounds.split_kernels import least_costs, shares_of_starts
-from sortedf.bounds.table import Bound, Stage, register_bound
+from sortedf.bounds.table import Bound, Stage, always, register_bound
 from sortedf.certificate import instance_hash
 from sortedf.methods.subtrees import subtree_order
 from sortedf.placement import place
@@ -60,6 +60,7 @@ UNDECIDED = -2.0
     "split-prices",
     about="prices of KV by step, those of shared prefixes split among requests",
     cost="O(n) for each round; anytime with a limit",
+    quick=always,
     stage=Stage.CLIMB,
     shared=True,
 )
