@@ -268,12 +268,12 @@ class JointClimb:
             for part in (own, pays)
         )
         value = np.floor(np.maximum(self._kept[2], 0) * scale).astype(np.int64)
-        made = SplitCertificate(
+        claim = SplitCertificate(
             split.instance_hash, 0, split.scale_bits, split.end, whole,
             by_tokens.ravel(), split.node, split.member, by_request.ravel(), value,
         )  # fmt: skip
         try:
-            value = value - value_excess(instance, made)
+            value = value - value_excess(instance, claim)
         except CertificateError:  # too large for the scale
             return None
         if value.min() < 0:
@@ -283,4 +283,4 @@ class JointClimb:
         total -= instance.usable_kv * sum(
             p * d for p, d in zip(whole.tolist(), length, strict=True)
         )
-        return replace(made, bound=-(-total >> split.scale_bits), value=value)
+        return replace(claim, bound=-(-total >> split.scale_bits), value=value)

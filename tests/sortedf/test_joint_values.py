@@ -88,9 +88,9 @@ def test_no_values_prove_more_than_the_optimum(instance, seed):
     if instance.prefixes is None:
         return
     rng = np.random.default_rng(seed)
-    made = random_split(instance, rng)
+    split = random_split(instance, rng)
     if rng.random() < 0.7:
-        made.pays[:] = rng.integers(0, made.pays + 1)
+        split.pays[:] = rng.integers(0, split.pays + 1)
     value = np.zeros(instance.num_requests, dtype=np.int64)
     best = None
     for step in (64, 4):
@@ -98,7 +98,7 @@ def test_no_values_prove_more_than_the_optimum(instance, seed):
             for _ in range(12):
                 value[i] += step
                 try:
-                    best = proven_bound(instance, replace(made, value=value.copy()))
+                    best = proven_bound(instance, replace(split, value=value.copy()))
                 except CertificateError:
                     value[i] -= step
                     break

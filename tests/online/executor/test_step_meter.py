@@ -90,7 +90,7 @@ def test_idle_time_is_no_step():
     clock = [0.0]
     meter = StepMeter(lambda: clock[0], None, 1000)
     for _ in range(100):
-        clock[0] += 60.0  # nobody asks for anything
+        clock[0] += 60.0  # idle
         meter.begin()
         meter.planned((0, 1, 10))
         clock[0] += STEP_S

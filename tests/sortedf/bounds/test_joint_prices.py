@@ -122,35 +122,35 @@ def climbed():
 
 def test_it_is_above_splits_and_proven(climbed, tmp_path):
     """By some percent, to the last step, and from a file too."""
-    instance, split, made = climbed
-    assert made.bound > 1.02 * split
-    assert proven_bound(instance, made) == made.bound
-    write_certificate(made, tmp_path / "proof.json")
+    instance, split, claim = climbed
+    assert claim.bound > 1.02 * split
+    assert proven_bound(instance, claim) == claim.bound
+    write_certificate(claim, tmp_path / "proof.json")
     assert (
-        proven_bound(instance, read_certificate(tmp_path / "proof.json")) == made.bound
+        proven_bound(instance, read_certificate(tmp_path / "proof.json")) == claim.bound
     )
 
 
 def test_values_that_are_too_high_are_refused(climbed):
     """By as little as the scale holds; and too few of them, or negative ones."""
-    instance, _, made = climbed
-    higher = made.value.copy()
-    higher[np.argmax(instance.decode)] += 2 ** (made.scale_bits + 12)
+    instance, _, claim = climbed
+    higher = claim.value.copy()
+    higher[np.argmax(instance.decode)] += 2 ** (claim.scale_bits + 12)
     for value, message in (
         (higher, "higher than what they can cost"),
-        (made.value[1:], "value has 59 entries but must have none or 60"),
-        (made.value - made.value.max(), "value must hold integers from 0"),
+        (claim.value[1:], "value has 59 entries but must have none or 60"),
+        (claim.value - claim.value.max(), "value must hold integers from 0"),
     ):
         with pytest.raises(CertificateError, match=message):
-            proven_bound(instance, replace(made, value=value))
+            proven_bound(instance, replace(claim, value=value))
 
 
 def test_other_fields_that_would_prove_more_are_refused(climbed):
     """Less paid for the cache, more for the rest of a prefix."""
-    instance, _, made = climbed
-    for change in ({"price": made.price // 2}, {"own": made.own * 2 + 1}):
+    instance, _, claim = climbed
+    for change in ({"price": claim.price // 2}, {"own": claim.own * 2 + 1}):
         with pytest.raises(CertificateError, match=r"more than its price|higher than"):
-            proven_bound(instance, replace(made, **change))
+            proven_bound(instance, replace(claim, **change))
 
 
 def test_it_is_never_below_splits_nor_above_the_optimum():
