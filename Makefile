@@ -62,8 +62,8 @@ lint: $(VENV)/dev.stamp
 	@echo "== mypy --strict"
 	@$(BIN)/mypy
 
-# Two at a time; each says what it has to say when it is done, and make fails if one does.
-TWO := --no-print-directory --jobs=2 --output-sync --keep-going
+# Two at a time, whose lines mix as they come; make fails if one does, after both ended.
+TWO := --no-print-directory --jobs=2 --keep-going
 
 test: lint
 	@$(MAKE) $(TWO) test-online test-others test-kernels
