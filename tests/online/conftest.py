@@ -42,8 +42,22 @@ def settings(encoder):
     )
 
 
+@pytest.fixture
+def one_thread():
+    """Sums of as many parts as in every other test: engines change the number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def trained(learnable, settings):
+    import torch
+
+    torch.set_num_threads(1)
     return train(learnable, settings)
 
 

@@ -122,7 +122,11 @@ def test_every_policy_starts_and_evicts_as_in_the_simulator(real_engine):
         policies = [make_policy(name, **options) for _ in range(2)]
         if engine is None:
             engine = real_engine(
-                tables[0], policies[0], kv_budget=640, max_batched_tokens=64
+                tables[0],
+                policies[0],
+                kv_budget=640,
+                max_batched_tokens=64,
+                max_model_len=384,
             )
         else:
             engine.use(tables[0], policies[0])

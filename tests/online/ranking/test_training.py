@@ -19,6 +19,8 @@ from online.ranking.training_settings import TrainingSettings
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.mark.parametrize("loss", ["pairwise", "pointwise", "listwise"])
 def test_every_loss_learns(learnable, settings, loss):
