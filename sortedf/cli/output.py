@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     WidthOf = Callable[[int, str], int]
 
 MAX_WIDTH = 200
-"""Characters of a line in a file, unless a table takes more."""
+"""Characters of a line in a file, unless a table of numbers takes more."""
+
+TEXT_WIDTH = 100
+"""Characters of a line in a file that has sentences only, which can be wrapped."""
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -72,8 +75,9 @@ def print_table(
     console = Console(highlight=False, markup=False, emoji=False)
     print(title)
     widths = _widths(columns, rows, lambda k, text: cell_len(text))
-    if not console.is_terminal:  # a file takes lines of any length
-        console.width = max(MAX_WIDTH, sum(widths) + _frame(len(widths)))
+    if not console.is_terminal:
+        whole = max(MAX_WIDTH, sum(widths) + _frame(len(widths)))
+        console.width = TEXT_WIDTH if num_text == len(columns) else whole
     fitted = _fitted(widths, _widths(columns, rows, longest_word), console.width)
     if fitted is None:
         _print_lists(console, columns, rows)

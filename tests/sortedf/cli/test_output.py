@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortedf import METHODS
-from sortedf.cli.output import _fitted, _frame, print_table
+from sortedf.cli.output import TEXT_WIDTH, _fitted, _frame, print_table
 from tests.sortedf.cli.terminal import on_terminal
 
 WIDTHS = (60, 80, 120, 200)
@@ -40,12 +40,19 @@ def test_numbers_are_whole_on_any_terminal(width, crowd):
     assert "…" not in "".join(lines)
 
 
-def test_a_file_gets_every_row_in_one_line(capsys):
+def test_a_file_gets_every_row_of_numbers_in_one_line(capsys):
     """However wide: what is cut there is lost."""
-    print_table("wide", ("name", "about"), [("a", "word " * 80), ("b", "")], num_text=2)
+    print_table("wide", ("name", "number"), [("a", "1" * 400), ("b", "")])
     lines = capsys.readouterr().out.splitlines()
-    assert sum("word" in line for line in lines) == 1
-    assert max(line.count("word") for line in lines) == 80
+    assert sum("1" * 400 in line for line in lines) == 1
+
+
+def test_a_file_gets_sentences_wrapped_and_whole(capsys):
+    """The list of methods had lines of 827 characters."""
+    print_table("wide", ("name", "about"), [("a", "word " * 80), ("b", "")], num_text=2)
+    out = capsys.readouterr().out
+    assert out.count("word") == 80
+    assert max(map(len, out.splitlines())) <= TEXT_WIDTH
 
 
 def test_what_others_print_is_kept_from_standard_output():
