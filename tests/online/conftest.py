@@ -55,9 +55,6 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def trained(learnable, settings):
-    import torch
-
-    torch.set_num_threads(1)
     return train(learnable, settings)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -217,21 +216,30 @@ def test_no_time_still_gives_a_schedule():
 
 
 def test_rounds_get_narrower_when_time_is_short(monkeypatch):
-    """No round is begun that cannot end in time."""
-    widths = []
+    """No round is begun that cannot end in time; by a clock that counts work."""
+    widths, now_s = [], [0.0]
 
-    class Spy(Beam):
+    class Counted(Beam):
         def __init__(self, guide: Guide, width: int, seed: int) -> None:
             widths.append(width)
             super().__init__(guide, width, seed)
 
-    monkeypatch.setattr(improving_module, "Beam", Spy)
-    improve(mixed(301, 6), Rounds(3))
+        def advance(self) -> None:
+            now_s[0] += self._width * children_of(self._width)
+            super().advance()
+
+    monkeypatch.setattr(improving_module, "Beam", Counted)
+    monkeypatch.setattr(improving_module._Search, "_elapsed", lambda _: now_s[0])
+    instance = mixed(301, 6)
+    improve(instance, Rounds(3))
     assert widths == [7, 14, 28]
+    three_s, now_s[0] = now_s[0], 0.0
     widths.clear()
-    improve(mixed(301, 6), TimeLimit(1.0))
-    assert max(widths) <= 1000
-    assert any(after < 2 * before for before, after in pairwise(widths))
+    improve(instance, TimeLimit(1.5 * three_s))
+    assert widths[:3] == [7, 14, 28]
+    assert len(widths) > 3
+    assert max(widths[3:]) < 56
+    assert now_s[0] <= 1.6 * three_s
 
 
 @pytest.mark.slow

@@ -22,6 +22,20 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.fixture(scope="module")
+def trained(learnable, settings):
+    """Trained here: engines that ran in this process change how torch adds up."""
+    torch.set_num_threads(1)
+    return train(learnable, settings)
+
+
+@pytest.fixture(scope="module")
+def ranker_folder(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own") / "ranker"
+    trained.save(folder)
+    return folder
+
+
 @pytest.mark.parametrize("loss", ["pairwise", "pointwise", "listwise"])
 def test_every_loss_learns(learnable, settings, loss):
     """Far better than chance on prompts that it never saw."""
