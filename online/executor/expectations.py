@@ -54,8 +54,8 @@ class Expectations:
         Longest possible answer of the engine.
     slots : int
         Tokens that the cache can hold.
-    tokenizer : str, optional
-        Name of the engine's tokenizer, for prompts given as tokens.
+    tokenizer : (str, str or None), optional
+        Name of the engine's tokenizer and its revision, for prompts given as tokens.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Expectations:
         *,
         longest: int,
         slots: int,
-        tokenizer: str | None,
+        tokenizer: tuple[str, str | None] | None,
     ) -> None:
         self.table: RequestTable
         self._slots = slots

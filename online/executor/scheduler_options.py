@@ -108,7 +108,9 @@ class SchedulerOptions:
             options.setdefault("longest", longest)
         return make_predictor(options.pop("name"), **options)
 
-    def start_scorer(self, tokenizer: str | None) -> ScorerService | None:
+    def start_scorer(
+        self, tokenizer: tuple[str, str | None] | None
+    ) -> ScorerService | None:
         """Start the ranker in a separate process, if one is configured."""
         if self.ranker is None:
             return None

@@ -336,7 +336,9 @@ def _show(step_time: StepTime, num_steps: int) -> None:
     engine_logger.info("%s", shown_step_time(step_time, num_steps))
 
 
-def _tokenizer_of(vllm_config: Any) -> str | None:
-    """Name of the engine's tokenizer, if it has one."""
+def _tokenizer_of(vllm_config: Any) -> tuple[str, str | None] | None:
+    """Name and revision of the engine's tokenizer, if it has one."""
     model = vllm_config.model_config
-    return None if model.skip_tokenizer_init else model.tokenizer
+    if model.skip_tokenizer_init:
+        return None
+    return model.tokenizer, model.tokenizer_revision

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from online.ranking.training_settings import TrainingSettings
 
 
-def fingerprint(prompts: Prompts, settings: TrainingSettings) -> str:
-    """Hash that identifies a training: all prompts, lengths and settings."""
-    content = [asdict(settings), prompts.text, prompts.length.tolist()]
+def fingerprint(
+    prompts: Prompts, settings: TrainingSettings, revision: str | None
+) -> str:
+    """Hash of a training: all prompts, lengths, settings, the encoder's commit."""
+    content = [asdict(settings), revision, prompts.text, prompts.length.tolist()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
@@ -49,7 +51,7 @@ def read_checkpoint(path: Path, wanted: str, device: Any) -> dict[str, Any] | No
         raise RankingError(f"{path} is no checkpoint: {reason}") from None
     if found != wanted:
         raise RankingError(
-            f"{path} is the checkpoint of another training (other data or settings); "
-            "remove it, or write to another folder."
+            f"{path} is the checkpoint of another training (other data, settings or "
+            "commit of the encoder); remove it, or write to another folder."
         )
     return dict(content)

@@ -105,7 +105,9 @@ def unseen(prompts: Prompts, seen: Container[str]) -> Prompts:
 def rival_tau_b(training: Training) -> dict[str, float]:
     """Train every rival on the same prompts; return tau_b on the same test part."""
     settings, tokens = training.card["settings"], training.tokens
-    network = network_of(settings["encoder"], settings["layers"])
+    network = network_of(
+        settings["encoder"], settings["layers"], training.card["encoder_revision"]
+    )
     device = next(training.network.module.parameters()).device
     embedding = Embedding(network, tokens, device)
     prompts, parts = training.prompts, training.parts

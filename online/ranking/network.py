@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from online.ranking.libraries import load, quiet_transformers, torch
 from online.ranking.ranking_error import RankingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Tensor = Any
 
@@ -130,7 +134,9 @@ class Network:
         return states.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def network_of(encoder: str, layers: int | None = None) -> Network:
+def network_of(
+    encoder: str, layers: int | None = None, revision: str | None = None
+) -> Network:
     """Create a network from a pre-trained encoder and a new linear layer.
 
     Parameters
@@ -139,6 +145,8 @@ def network_of(encoder: str, layers: int | None = None) -> Network:
         Folder, or name on the hub.
     layers : int, optional
         Number of the encoder's first layers to use; all by default.
+    revision : str, optional
+        Commit of an encoder on the hub; its newest one by default.
 
     Raises
     ------
@@ -146,14 +154,16 @@ def network_of(encoder: str, layers: int | None = None) -> Network:
         If there is no such encoder, or it has fewer layers.
     """
     with quiet_transformers() as transformers:
-        config = _pretrained(transformers.AutoConfig, encoder)
+        config = _pretrained(transformers.AutoConfig, encoder, revision=revision)
         if layers is not None:
             if not 1 <= layers <= config.num_hidden_layers:
                 raise RankingError(
                     f"layers = {layers} but {encoder} has {config.num_hidden_layers}."
                 )
             config.num_hidden_layers = layers
-        model = _pretrained(transformers.AutoModel, encoder, config=config)
+        model = _pretrained(
+            transformers.AutoModel, encoder, config=config, revision=revision
+        )
     return _with_head(model)
 
 
@@ -172,10 +182,34 @@ def network_from(folder: str, weights: str) -> Network:
     return network
 
 
-def tokenizer_of(encoder: str) -> Any:
+def tokenizer_of(encoder: str, revision: str | None = None) -> Any:
     """Load the tokenizer of an encoder or of a saved ranker."""
     with quiet_transformers() as transformers:
-        return _pretrained(transformers.AutoTokenizer, encoder)
+        return _pretrained(transformers.AutoTokenizer, encoder, revision=revision)
+
+
+def revision_of(encoder: str) -> str | None:
+    """Return the commit of an encoder given by its name on the hub.
+
+    None for a folder, which has none.
+
+    Raises
+    ------
+    RankingError
+        If there is no such encoder, or its commit is not known.
+    """
+    if os.path.isdir(os.path.expanduser(encoder)):
+        return None
+    with quiet_transformers():
+        # The library's own loaders tell no commit; the file's place in the cache does.
+        path = _loaded(load("transformers.utils").cached_file, encoder, "config.json")
+    parent = Path(path).parent
+    if parent.parent.name != "snapshots":
+        raise RankingError(
+            f"{encoder} cannot be pinned: the commit of {path} is not known; download "
+            "the encoder and give its folder."
+        )
+    return parent.name
 
 
 def longest_input(network: Network, tokenizer: Any) -> int:
@@ -207,12 +241,17 @@ def _with_head(encoder: Any) -> Network:
 
 
 def _pretrained(kind: Any, name: str, **options: Any) -> Any:
+    return _loaded(kind.from_pretrained, name, **options)
+
+
+def _loaded(read: Callable[..., Any], name: str, *more: str, **options: Any) -> Any:
+    """Call a loader of the library, with its errors in one line."""
     name = os.path.expanduser(name)
     looks_like_path = name.startswith((".", os.sep)) or name.count("/") > 1
     if looks_like_path and not os.path.isdir(name):
         raise RankingError(f"{name}: no such folder; an encoder's folder is needed.")
     try:
-        return kind.from_pretrained(name, **options)
+        return read(name, *more, **options)
     except Exception as error:  # the library raises many classes
         reason = " ".join(str(error).split())[:200]
         raise RankingError(

@@ -259,14 +259,15 @@ class RankerFolder:
     Attributes
     ----------
     folder : str
-    tokenizer : str, optional
-        Folder or hub name of the engine's tokenizer, for prompts that are token ids.
+    tokenizer : (str, str or None), optional
+        Folder or hub name of the engine's tokenizer, for prompts that are token ids,
+        and its revision on the hub.
     quantile : float
         Quantile of the answer length returned with a score.
     """
 
     folder: str
-    tokenizer: str | None = None
+    tokenizer: tuple[str, str | None] | None = None
     quantile: float = 0.5
 
     def __call__(self) -> Rate:
@@ -277,9 +278,10 @@ class RankerFolder:
         ranker = load_ranker(self.folder, device="cpu")
         tokenizer: Any = None
         if self.tokenizer is not None:
+            name, revision = self.tokenizer
             with quiet_transformers() as transformers:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(
-                    self.tokenizer, trust_remote_code=False
+                    name, revision=revision, trust_remote_code=False
                 )
 
         def text_of(prompt: Prompt) -> str:

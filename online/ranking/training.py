@@ -15,7 +15,13 @@ from online.ranking.inputs import FrozenStates, Inputs
 from online.ranking.length_calibration import LengthCalibration, calibrate
 from online.ranking.libraries import torch, versions
 from online.ranking.losses import LOSSES, Target
-from online.ranking.network import Network, longest_input, network_of, tokenizer_of
+from online.ranking.network import (
+    Network,
+    longest_input,
+    network_of,
+    revision_of,
+    tokenizer_of,
+)
 from online.ranking.pairs import check_informative, epoch_batches
 from online.ranking.prompt_tokens import PromptTokens
 from online.ranking.ranker import Ranker, checked_device
@@ -146,10 +152,11 @@ class _Run:
         torch().manual_seed(settings.seed)
         self.prompts, self.settings, self.parts = prompts, settings, parts
         self.device = device
-        self.fingerprint = fingerprint(prompts, settings)
-        self.network = network_of(settings.encoder, settings.layers)
+        self.revision = revision_of(settings.encoder)
+        self.fingerprint = fingerprint(prompts, settings, self.revision)
+        self.network = network_of(settings.encoder, settings.layers, self.revision)
         self.network.module.to(device)
-        tokenizer = tokenizer_of(settings.encoder)
+        tokenizer = tokenizer_of(settings.encoder, self.revision)
         longest = longest_input(self.network, tokenizer)
         most = min(settings.max_tokens, longest)
         self.tokens = PromptTokens(tokenizer, most, settings.truncation)
@@ -319,6 +326,7 @@ class _Run:
                 "test": tau_b(test_scores, length[parts.test]) if has_test else None,
             },
             "settings": asdict(self.settings),
+            "encoder_revision": self.revision,
             "max_tokens": self.tokens.max_tokens,
             "best_epoch": best["epoch"],
             "history": self.history,

@@ -7,7 +7,12 @@ import pytest
 from online.ranking.rows import Prompts
 from online.ranking.training import train
 from online.ranking.training_settings import TrainingSettings
-from tests.online.ranking.tiny import learnable_rows, write_encoder, write_rows
+from tests.online.ranking.tiny import (
+    learnable_rows,
+    write_encoder,
+    write_hub_cache,
+    write_rows,
+)
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +68,17 @@ def ranker_folder(trained, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranker") / "ranker"
     trained.save(folder)
     return folder
+
+
+OLD, NEW = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub's cache without network: the model org/tiny at two commits."""
+    pytest.importorskip("torch")
+    constants = pytest.importorskip("huggingface_hub").constants
+    write_hub_cache(tmp_path / "hub", "org/tiny", [OLD, NEW])
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "hub" / "models--org--tiny"

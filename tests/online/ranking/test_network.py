@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from online.ranking import RankingError
-from online.ranking.network import network_of, tokenizer_of
+from online.ranking.network import network_of, revision_of, tokenizer_of
 from online.ranking.prompt_tokens import PromptTokens
 from tests.online.ranking.tiny import prompts, write_encoder
 
@@ -102,3 +104,33 @@ def test_nothing_is_printed(tmp_path, capfd):
     network_of(folder)
     tokenizer_of(folder)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_encoder_of_the_hub_by_its_commit(hub, encoder):
+    """The newest by default, an older one if named, and no commit of a folder."""
+    assert revision_of("org/tiny") == "b" * 40
+    assert network_of("org/tiny").num_layers == 2
+    assert network_of("org/tiny", revision="a" * 40).num_layers == 1
+    (hub / "refs" / "main").write_text("a" * 40)
+    assert revision_of("org/tiny") == "a" * 40
+    assert revision_of(encoder) is None
+    with pytest.raises(RankingError, match="org/none cannot be loaded"):
+        revision_of("org/none")
+
+
+def test_a_tokenizer_of_the_hub_by_its_commit(hub):
+    """An older commit's tokenizer is that commit's, though the hub has a newer one."""
+    file = hub / "snapshots" / ("a" * 40) / "tokenizer_config.json"
+    content = json.loads(file.read_text()) | {"model_max_length": 7}
+    file.write_text(json.dumps(content))
+    assert tokenizer_of("org/tiny").model_max_length == 64
+    assert tokenizer_of("org/tiny", "a" * 40).model_max_length == 7
+
+
+def test_a_commit_that_is_not_known(monkeypatch, tmp_path):
+    """A file elsewhere than in the cache's layout is refused, not taken for one."""
+    utils = pytest.importorskip("transformers").utils
+    file = str(tmp_path / "config.json")
+    monkeypatch.setattr(utils, "cached_file", lambda *_, **__: file)
+    with pytest.raises(RankingError, match="org/tiny cannot be pinned"):
+        revision_of("org/tiny")

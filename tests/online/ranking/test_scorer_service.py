@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
 import subprocess
@@ -283,7 +284,7 @@ def test_a_trained_ranker_scores_as_in_this_process(start, tmp_path):
     ranker = load_ranker(folder)
     scores = ranker.score(texts)
     lengths = ranker.lengths(scores, quantile=0.9)
-    service = ScorerService(RankerFolder(str(folder), str(engine), 0.9))
+    service = ScorerService(RankerFolder(str(folder), (str(engine), None), 0.9))
     try:
         from transformers import AutoTokenizer
 
@@ -297,6 +298,26 @@ def test_a_trained_ranker_scores_as_in_this_process(start, tmp_path):
     assert [s.key for s in scored] == list(range(len(texts)))
     assert [s.score for s in scored] == pytest.approx(scores.tolist(), abs=1e-5)
     assert [s.length for s in scored] == pytest.approx(lengths.tolist(), rel=0.1)
+
+
+def test_the_engine_tokenizer_is_of_the_engine_commit(hub, encoder, tmp_path):
+    """Token ids mean what they mean at the engine's commit, not at the newest one."""
+    from tests.online.ranking.tiny import WORDS, write_ranker
+
+    file = hub / "snapshots" / ("b" * 40) / "tokenizer.json"
+    content = json.loads(file.read_text())
+    words = [*WORDS[:5], *reversed(WORDS[5:])]
+    content["model"]["vocab"] = {word: i for i, word in enumerate(words)}
+    file.write_text(json.dumps(content))
+    folder = str(write_ranker(encoder, tmp_path / "ranker"))
+    text = "a very long story about cats"
+    ids = [WORDS.index(word) for word in text.split()]
+    by_text, old, new = (
+        RankerFolder(folder, ("org/tiny", revision))()([prompt])[0]
+        for revision, prompt in ((None, text), ("a" * 40, ids), (None, ids))
+    )
+    assert old == pytest.approx(by_text)
+    assert new != pytest.approx(by_text)
 
 
 def test_the_process_ends_with_the_engine(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from online.kendall import tau_b
-from online.ranking import RankingError, load_ranker
+from online.ranking import RankingError, evaluation, load_ranker
 from online.ranking.folder import CARD, WEIGHTS, read_card, seen_prompts
 from online.ranking.inputs import FrozenStates
 from online.ranking.rows import Prompts, digest
@@ -52,6 +52,7 @@ def test_what_the_card_says(trained, learnable, settings):
     assert card["trained_on"]["test_prompts"] == len(parts.test)
     assert card["trained_on"]["informative_pairs"] > 0
     assert card["settings"]["delta"] == 0.2
+    assert card["encoder_revision"] is None  # a folder has none
     assert {"sortedf", "torch", "transformers"} == set(card["versions"])
     json.dumps(card)
     test = learnable.take(parts.test)
@@ -246,3 +247,35 @@ def test_the_folder_has_all_and_no_more(ranker_folder):
     assert {WEIGHTS, "config.json", "tokenizer.json", CARD, "seen_prompts.txt"} <= names
     assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl"))]
     assert read_card(ranker_folder)["max_tokens"] == 24
+
+
+def test_an_encoder_of_the_hub_is_pinned(hub, learnable, settings, tmp_path):
+    """The card names the commit, which rivals use and a checkpoint keeps.
+
+    A name alone would give another encoder as soon as the hub's newest one changes.
+    """
+    (hub / "refs" / "main").write_text("a" * 40)
+    short = replace(settings, encoder="org/tiny", epochs=1)
+    checkpoint = tmp_path / "ranker.checkpoint"
+    training = train(learnable, short, checkpoint=checkpoint)
+    training.save(tmp_path / "ranker")
+    assert read_card(tmp_path / "ranker")["encoder_revision"] == "a" * 40
+    (hub / "refs" / "main").write_text("b" * 40)
+    with pytest.raises(RankingError, match="commit of the encoder"):
+        train(learnable, short, checkpoint=checkpoint)
+    restored = load_ranker(tmp_path / "ranker").score(["what is a cat ?"])
+    assert restored == pytest.approx(training.ranker().score(["what is a cat ?"]))
+
+
+def test_rivals_use_the_encoder_of_the_card(hub, learnable, settings, monkeypatch):
+    """With the commit of the training, though the hub has a newer one."""
+    (hub / "refs" / "main").write_text("a" * 40)
+    training = train(learnable, replace(settings, encoder="org/tiny", epochs=1))
+    (hub / "refs" / "main").write_text("b" * 40)
+    layers = []
+    monkeypatch.setattr(
+        evaluation, "Embedding", lambda network, *_: layers.append(network.num_layers)
+    )
+    monkeypatch.setattr(evaluation, "RIVALS", {})
+    assert evaluation.rival_tau_b(training) == {}
+    assert layers == [1]

@@ -56,6 +56,18 @@ def write_encoder(folder, *, layers=2, width=16, positions=64):
     return str(folder)
 
 
+def write_hub_cache(cache, name, revisions):
+    """Write a hub's cache with an encoder per revision; the last one is the newest.
+
+    Each has one layer more than the one before.
+    """
+    model = cache / f"models--{name.replace('/', '--')}"
+    for layers, revision in enumerate(revisions, 1):
+        write_encoder(model / "snapshots" / revision, layers=layers)
+    (model / "refs").mkdir()
+    (model / "refs" / "main").write_text(revisions[-1])
+
+
 def write_ranker(encoder, folder, *, max_tokens=16, **changes):
     """Write an untrained ranker; `changes` are to its card."""
     import torch
