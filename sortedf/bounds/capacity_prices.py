@@ -20,7 +20,6 @@ from sortedf.bounds.table import Bound, Stage, register_bound
 from sortedf.capacity_certificate import CapacityCertificate, capacity_prove
 from sortedf.certificate import instance_hash
 from sortedf.engine_plan.of_instance import workload_of
-from sortedf.engine_plan.stepwise_certificate import PRICE_SCALE
 from sortedf.placement import place
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ def step_prices(instance: Instance, options: BoundOptions) -> Bound:
     limit = options.rest_s
     deadline = None if limit is None else time.perf_counter() + limit
     found = stepwise_prices(workload_of(instance), deadline)
-    exact = np.floor(found.prices * PRICE_SCALE).astype(np.int64)
-    claim = CapacityCertificate(instance_hash(instance), 0, found.ends, *exact)
+    claim = CapacityCertificate(instance_hash(instance), 0, found.ends, *found.exact)
     claim = replace(claim, bound=capacity_prove(instance, claim))
     schedules = [
         place(instance, order, backfill=window)

@@ -73,6 +73,11 @@ class StepwisePrices:
     prices: Floats
     orders: tuple[Ints, ...]
 
+    @property
+    def exact(self) -> Ints:
+        """Prices as integers over `PRICE_SCALE`, rounded down; shape (3, p)."""
+        return np.floor(self.prices * PRICE_SCALE).astype(np.int64)
+
 
 def stepwise_prices(
     workload: EngineWorkload, deadline: float | None = None
@@ -119,14 +124,13 @@ def stepwise_certificate(
         Weights of the step times.
     found : StepwisePrices
     """
-    exact = np.floor(found.prices * PRICE_SCALE).astype(np.int64)
     claim = StepwiseCertificate(
         workload.sha256(),
         0,
         mix,
         coefficients(workload, mix),
         tuple(found.ends.tolist()),
-        tuple(map(tuple, exact.T.tolist())),
+        tuple(map(tuple, found.exact.T.tolist())),
     )
     return replace(claim, bound=stepwise_prove(workload, claim))
 
@@ -154,6 +158,7 @@ class _Climb:
             int(((self.prefill + self.decode) // rules.block_size + 1) @ self.count),
             int((self.prefill + 1) @ self.count),
         ]
+        self.priced = np.array([c < m for c, m in zip(caps, most, strict=True)])
         self.caps = np.array(
             [min(c, m) for c, m in zip(caps, most, strict=True)], float
         )
@@ -194,11 +199,12 @@ class _Climb:
         return edges, max(mean, 1.0)
 
     def start(self) -> Floats:
-        """Falls of the fluid schedule of areas with equal weights."""
-        done, left = self._fluid(np.full(3, 1 / 3))
+        """Falls of the fluid schedule of areas, equal weights for what has a price."""
+        weight: Floats = self.priced / np.float64(max(int(self.priced.sum()), 1))
+        done, left = self._fluid(weight)
         left = np.concatenate([[self.num_requests], left])
-        value = left[np.searchsorted(done, self.edges[:-1], side="right")] / 3.0
-        return np.tile(-np.diff(value, append=0.0), 3)
+        value = left[np.searchsorted(done, self.edges[:-1], side="right")]
+        return np.asarray(np.outer(weight, -np.diff(value, append=0.0)).ravel(), float)
 
     def prices(self, falls: Floats) -> Floats:
         """Prices of a request, a block and a token in each stretch; shape (3, p)."""
@@ -212,7 +218,7 @@ class _Climb:
         length = np.diff(self.edges)
         value -= float(self.caps @ (price @ length))
         slope = (used - self.caps[:, None] * length) / self.caps[:, None]
-        gradient = np.cumsum(slope, axis=1).ravel()
+        gradient = (np.cumsum(slope, axis=1) * self.priced[:, None]).ravel()
         return -value / self.num_requests, -gradient / self.num_requests
 
     def order(self, falls: Floats, temperature: float) -> Ints:

@@ -151,3 +151,13 @@ def test_a_deadline_ends_the_search() -> None:
     found = stepwise_prices(workload, time.perf_counter())
     assert len(found.orders) == 1
     assert len(stepwise_prices(workload).orders) == len(module.TEMPERATURES)
+
+
+def test_a_capacity_that_cannot_be_filled_never_has_a_price() -> None:
+    """What was left of it in a search that time ended made the bound worthless."""
+    workload = mix(300, 5, EngineModel.vllm(20_000, 16, 40))
+    found = stepwise_prices(workload, time.perf_counter())
+    assert not found.prices[2].any()
+    claim = stepwise_certificate(workload, (MIX_SCALE,), found)
+    full = stepwise_certificate(workload, (MIX_SCALE,), stepwise_prices(workload))
+    assert 0.7 * full.bound < claim.bound <= full.bound
